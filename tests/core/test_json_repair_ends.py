@@ -381,6 +381,13 @@ def test_a_key_is_limited():
     assert (reading.status, codes(reading)) == ("hopeless", {"key_too_long"})
 
 
+def test_a_key_in_raw_quotes_is_limited():
+    key = "k<" * 512
+    assert json.loads(read(f'{{<|"|>{key}<|"|>: 1}}').text) == {key: 1}
+    reading = read(f'{{<|"|>{key}k<|"|>: 1}}')
+    assert (reading.status, codes(reading)) == ("hopeless", {"raw_quotes", "key_too_long"})
+
+
 def test_notes_come_once_in_the_order_of_the_repairs_and_with_details():
     reading = read("{a: b, c: d e, 'f': g,}")
     assert [(note.code, note.detail) for note in reading.notes] == [

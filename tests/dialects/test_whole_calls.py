@@ -4,6 +4,7 @@ comes in pieces. Nobody can tell which from what comes out."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
@@ -15,14 +16,16 @@ from hypothesis import strategies as st
 from tests.cases import check_each, size
 from tests.core.test_json_repair_properties import FORMATS, VALID, VALID_TEXT
 from tests.time_growth import assert_linear
-from toolspeak import CallArgs, CallEnd, CallStart, Scanner, Tool, parse
-from toolspeak.core.events import Judged
+from toolspeak import CallArgs, CallEnd, CallStart, Scanner, Tool, ToolCall, parse, render_calls
+from toolspeak.core.events import Event, Judged
 from toolspeak.core.json_repair.containers import MAX_SIZE
 from toolspeak.core.json_repair.parser import JSONParser
 from toolspeak.core.parsing.acceptance import Evidence
 from toolspeak.core.parsing.context import ParseContext
 from toolspeak.dialects.body_grammars import BlockContext
 from toolspeak.dialects.json_calls import read_whole
+from toolspeak.dialects.registry import DIALECTS
+from toolspeak.engine.turn.envelope_reader import EnvelopeReader
 
 pytestmark = pytest.mark.requirement("B8")
 
@@ -73,7 +76,19 @@ WRITTEN = (
     "Action: %name\nAction Input: %args",
     "<|channel|>commentary to=functions.%name<|message|>%args<|call|>",
     "<think>%call</think>%call",
+    "<tool_calls>[%call, %call]</tool_calls>",
+    "[%call]",
+    '{"tools": [%call], "nonce": "k7"}',
+    '{"nonce": "k7", "calls": [%call, %call], "reply": "Done."}',
+    '<tool_call>{"function": %call}</tool_call>',
+    '<|tools_prefix|>[{"%name": %args}, {"%name": %args}]<|tools_suffix|>',
+    '<|tools_prefix|>{"%name": %args, "any": {}}<|tools_suffix|>',
+    '<tool_call>{"name": "%name", "arguments": %args, "parameters": {"n": 1}}</tool_call>',
+    '<tool_call>{"function": {"name": "%name", "arguments": %args}, "arguments": {"n": 1}}</tool_call>',
+    '[TOOL_CALLS][{"id": "a", "name": "%name", "arguments": %args}]',
+    '[TOOL_CALLS][{"name": "%name", "arguments": %args, "id": "a"}]',
 )
+LISTED = re.compile(r"\[%call|\[?\{\"").search
 KEYS = st.sampled_from([("name", "arguments"), ("tool", "parameters"), ("action", "action_input"), ("name", "input")])
 #: Arguments that fit, that nearly fit, and any at all.
 FITTING = st.fixed_dictionaries(
@@ -120,8 +135,12 @@ def told(pieces: Iterable[str], **options: Any) -> list[tuple[object, ...]]:
     """All events of the scanner; a text and the arguments of a call are joined, however they were cut."""
     scanner = Scanner(**options)
     events = [event for piece in pieces for event in scanner.feed(piece)]
+    return joined([*events, *scanner.close()])
+
+
+def joined(events: list[Event]) -> list[tuple[object, ...]]:
     joined: list[tuple[object, ...]] = []
-    for kind, run in groupby([*events, *scanner.close()], key=type):
+    for kind, run in groupby(events, key=type):
         same = list(run)
         if hasattr(same[0], "text") or hasattr(same[0], "fragment"):
             joined.append(
@@ -140,14 +159,122 @@ def told(pieces: Iterable[str], **options: Any) -> list[tuple[object, ...]]:
 @example('<tools>{"name": "save", "arguments": {"text": "x"}}</tools>', {"tools": TOOLS}, 7)
 @example('<tools>{"tool": "save", "parameters": {"text": "x"}}</tools>', {"tools": TOOLS}, 7)
 def test_a_call_in_one_piece_is_told_like_one_in_many(text: str, options: dict[str, Any], size: int):
-    whole = told([text], **options)
+    assert_told_alike(text, options, size)
+
+
+def assert_told_alike(text: str, options: dict[str, Any], size: int) -> None:
+    """The events are the same whether the text comes whole, before or at its end, or in pieces."""
+    whole = joined(Scanner(**options).read_all(text))
+    assert told([text], **options) == whole
     assert told(text, **options) == whole
     assert told((text[at : at + size] for at in range(0, len(text), size)), **options) == whole
 
 
-@pytest.mark.parametrize("written", [written for written in WRITTEN if "[%call" not in written])
+#: Texts that are hard to tell from the marks of calls.
+HARD_TEXT = st.lists(
+    st.sampled_from(
+        [
+            *(
+                "a",
+                "b c",
+                "\n",
+                "\n  ",
+                " ",
+                "\t",
+                "\r\n",
+                '"',
+                "'",
+                "\\",
+                ",",
+                ', "',
+                ": ",
+                "{",
+                "}",
+                "[",
+                "]",
+                "(",
+                ")",
+                "=",
+                "<",
+            ),
+            *(
+                "<b>",
+                "</b>",
+                "</parameter>",
+                "<parameter=n>",
+                '<parameter name="n">',
+                "</function>",
+                "</tool_call>",
+                "<|",
+            ),
+            *(
+                "<arg_key>",
+                "</arg_value>",
+                "<text>",
+                "</text>",
+                "</save>",
+                "<![CDATA[",
+                "]]>",
+                "]<]",
+                "null",
+                "<|close|>",
+            ),
+            *('<|"|>', "<escape>", "é", "你", "🌍", "text", "k7"),
+        ]
+    ),
+    max_size=6,
+).map("".join)
+HARD = st.fixed_dictionaries(
+    {"text": HARD_TEXT},
+    optional={"n": st.integers(-9, 9), "tags": st.lists(HARD_TEXT, max_size=2), "maybe": st.none() | HARD_TEXT},
+)
+
+
+@st.composite
+def rendered_calls(draw: st.DrawFn) -> str:
+    """Calls as some dialect writes them, with or without the nonce, sometimes with something else in one place."""
+    names = st.sampled_from(["save", "save", "closed", "any"])
+    calls = draw(st.lists(st.builds(ToolCall, names, ARGUMENTS | HARD), min_size=1, max_size=2))
+    nonce = draw(st.sampled_from([None, None, "k7"]))
+    text = draw(HARD_TEXT | st.just("")) + render_calls(draw(st.sampled_from(list(DIALECTS))), calls, nonce)
+    text += draw(st.sampled_from(["", "", "\n", "\nSo be it.", " and"]))
+    if draw(st.booleans()):
+        return text
+    at = draw(st.integers(0, len(text)))
+    other = draw(st.sampled_from(["", '"', ",", "}", ")", " ", "\n", "\\", "x", "<", ">", "</parameter>", "<b>", "["]))
+    return text[:at] + other + text[at + draw(st.integers(0, 2)) :]
+
+
+@settings(max_examples=size(300, 5_000))
+@given(rendered_calls(), OPTIONS, st.integers(1, 40))
+@example(
+    '{"tools":[{"name":"any","arguments":{"a":"x "y z"}},{"name":"any","arguments":{"a":"' + "word " * 60 + '"}}]}',
+    {},
+    7,
+)
+def test_calls_of_every_dialect_are_told_alike_in_one_piece_and_in_many(text: str, options: dict[str, Any], size: int):
+    assert_told_alike(text, options, size)
+
+
+@settings(max_examples=size(100, 1_000))
+@given(rendered_calls(), st.sampled_from([None, "k7"]), st.integers(1, 40))
+@example('{"calls": [{"name": "any", "arguments": {"a": 1}, "parameters": {"b": 2}}], "reply": "x"} more', None, 7)
+@example('{"calls": [{"arguments": {"a": 1}, "name": "any"}, {"name": "any", "arguments": "{}"}]}', None, 7)
+@example('{"calls": [{"name": "any", "name": "any", "arguments": {"a": 1}}], "reply": null}', None, 7)
+def test_an_envelope_is_told_alike_in_one_piece_and_in_many(text: str, nonce: str | None, size: int):
+    def read(pieces: Iterable[str]) -> list[tuple[object, ...]]:
+        reader = EnvelopeReader(ParseContext(TOOLS, nonce=nonce))
+        events = [event for piece in pieces for event in reader.feed(piece)]
+        return joined([*events, *reader.close()])
+
+    whole = read([text])
+    assert read(text) == whole
+    assert read(text[at : at + size] for at in range(0, len(text), size)) == whole
+
+
+@pytest.mark.parametrize("written", [written for written in WRITTEN if not LISTED(written)])
 def test_a_plain_call_is_read_at_once_in_every_dialect(written: str, monkeypatch: pytest.MonkeyPatch):
-    """The tolerant reader is not asked. It reads only lists of calls, and what follows thoughts about one."""
+    """The tolerant reader is not asked. It reads only what surrounds the calls of a list or document."""
     arguments = '{"text":"two\\nlines, and more","n":3,"tags":["a"],"opts":{"on":true}}'
     monkeypatch.setattr(JSONParser, "feed", None)
     calls = parse(filled(written, "save", arguments), tools=TOOLS, nonce="k7" if "k7" in written else None).calls
@@ -227,7 +354,6 @@ def test_a_call_that_is_too_large_is_not_read_at_once(more: str, read: bool):
 
 
 @pytest.mark.no_cover
-@pytest.mark.no_cover
 @pytest.mark.requirement("R-T12")
 @check_each(
     "piece",
@@ -238,6 +364,12 @@ def test_a_call_that_is_too_large_is_not_read_at_once(more: str, read: bool):
         '{"name":"nobody","arguments":{"a":[{"name":"any","arguments":{}}]}}\n',
         '<function=any>{":1,":1,"',
         '"<tool_call>{":1,',
+        '[{"name":"any","arguments":{"a":1}',
+        '[{"name":"any","arguments":{"a":["',
+        '{"calls":[{"name":"any","arguments":{}',
+        "<function=save><parameter=text>x</parameter>",
+        "<function=save><parameter=text>",
+        "<tool_call>save<arg_key>text</arg_key><arg_value>x</arg_value>",
     ],
 )
 @check_each("begin", ["", '<tool_call>{"name":"any","arguments":{', '<tool_call>{"name":"nobody","arguments":{'])

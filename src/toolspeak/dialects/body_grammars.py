@@ -18,7 +18,7 @@ from ..core.parsing.acceptance import Evidence
 from ..core.parsing.call_builder import CallBuilder
 from ..core.parsing.context import ParseContext
 from ..core.parsing.dialect_interface import Progress
-from ..core.parsing.fast_paths import FastPath, StrictFastPath, whole_object
+from ..core.parsing.fast_paths import ArgumentFastPath, FastPath, StrictFastPath, whole_object
 from ..core.parsing.name_patterns import NAME_CHARS, NAME_START
 from ..core.parsing.tags import MORE
 
@@ -156,7 +156,7 @@ class ArgumentsBody(Body):
     def feed(self, buf: str, pos: int, final: bool) -> int:
         if self._may_be_whole:
             self._may_be_whole = False
-            whole = whole_object(buf, pos, self._stops, allowance := self.block.context.allowance)
+            whole = whole_object(buf, pos, self._stops, allowance := self.block.context.allowance, final=final)
             if whole is not None and self._builder.take_arguments(whole):
                 allowance.remaining -= whole.values
                 self.state = "done"
@@ -230,11 +230,6 @@ def _text_fast_path(json: JSONParser, keep: Callable[[str], None], index: int | 
         return None
     stops, read_text = reader
 
-    def pass_on(chunk: str) -> CallArgs | None:
-        fragment = escape_text(chunk)
-        keep(fragment)
-        return None if index is None else CallArgs(index, fragment)
-
     def read(text: str, _: re.Match[str]) -> tuple[CallArgs | None, int, bool]:
         fragment, end, waits = read_text(text)
         if not fragment:
@@ -242,7 +237,7 @@ def _text_fast_path(json: JSONParser, keep: Callable[[str], None], index: int | 
         keep(fragment)
         return (None if index is None else CallArgs(index, fragment)), end, waits
 
-    return FastPath(stops, pass_on, read, json.remaining_chars, json.count_chars, index is None)
+    return ArgumentFastPath(stops, escape_text, keep, index, read, json.remaining_chars, json.count_chars)
 
 
 # ---- nonce

@@ -119,7 +119,7 @@ class JsonCalls(Body):
         json = self._json
         calls_before = self.block.context.calls_seen
         while self.state == "open" and self.block.context.calls_seen == calls_before and not self.block.vain:
-            new = json.feed(buf, pos, final, self._pause())
+            new = self._take_whole(buf, pos) or json.feed(buf, pos, final, self._pause())
             stuck = new == pos and not json.tokens
             self._drain()
             if self.state == "open" and json.status != "open":
@@ -128,6 +128,19 @@ class JsonCalls(Body):
                 break
             pos = new
         return pos
+
+    def _take_whole(self, buf: str, pos: int) -> int:
+        """Take arguments that are completely in the buffer. Returns the position after them, or 0."""
+        if self._mode != "frame" or not 0 < len(self._frames) < _MAX_FRAMES:
+            return 0
+        frame = self._frames[-1]
+        if frame.builder is None or frame.role != "arguments" or frame.flat:
+            return 0
+        depth = 1 if frame.named_by_key else sum(each.builder is frame.builder for each in self._frames)
+        new = frame.builder.take_member(self._json, buf, pos, self.block.stops, depth)
+        if new:
+            self._end_keyed()
+        return new
 
     def _pause(self) -> int:
         """Return the nesting depth at which the parser must pause: the depth of the calls, not of their values."""

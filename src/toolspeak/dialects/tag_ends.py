@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -30,6 +31,7 @@ from .tag_names import (
     CALL_ENDS,
     CALL_TAGS,
     CONTAINER_TAGS,
+    INLINE_BLOCKS,
     KEY_ATTRIBUTES,
     NOISE,
     PARAMETER_TAGS,
@@ -99,10 +101,19 @@ class ValuePlace(msgspec.Struct):
     #: The keys that the call has so far.
     keys: set[str] = msgspec.field(default_factory=set[str])
 
+    @property
+    def trims_lines(self) -> bool:
+        """Whether the line breaks next to the tags do not belong to the value, as in the templates of these models."""
+        return (self.equals and self.block not in INLINE_BLOCKS) or self.markup
+
 
 def tag_prefix(buf: str, at: int, name: str) -> str:
     """Return the letters before or after the name of the tag at `at`, such as those of its namespace."""
-    head = lex_head(buf, at)
+    return _prefix(lex_head(buf, at), name)
+
+
+@lru_cache(maxsize=128)
+def _prefix(head: str, name: str) -> str:
     return _LONG_PREFIX if head in _LONG_HEADS else _NO_LETTERS("", head.replace(name, "", 1))
 
 

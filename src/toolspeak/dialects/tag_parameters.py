@@ -5,7 +5,9 @@ Wrong and missing closing tags are repaired with a note. A JSON object instead o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from typing import cast
 
 from ..core.json_repair.containers import MAX_REPAIRS, MAX_SIZE
 from ..core.json_repair.lookahead import LOOKAHEAD
@@ -13,9 +15,9 @@ from ..core.json_repair.tokens import END_OBJECT, KEY, OBJECT, SCALAR
 from ..core.parsing.arguments import to_json
 from ..core.parsing.call_builder import CallBuilder
 from ..core.parsing.dialect_interface import Progress
-from ..core.parsing.fast_paths import FastPath
+from ..core.parsing.fast_paths import FastPath, WholeObject
 from ..core.parsing.tags import MORE, Tag, lex_tag
-from ..core.types import JSONValue, Note
+from ..core.types import JSONObject, JSONValue, Note
 from .body_grammars import ArgumentsBody, BlockContext, arguments_ahead
 from .tag_ends import FENCE, ValuePlace, key_of, skip_blank, tag_prefix
 from .tag_names import (
@@ -29,11 +31,15 @@ from .tag_names import (
     NOISE,
     PARAMETER_TAGS,
 )
-from .tag_values import TagValue
+from .tag_values import TagValue, read_whole_text
 from .value_parsing import add_element, plain_text
 
 #: Type of a value, by its `string` attribute.
 _STRING_ATTRIBUTE = {"true": "string", "false": "json"}
+
+#: What may precede the value of a parameter: white space, and the key in a tag of its own.
+_WHOLE_KEY = r"<((?:longcat_)?arg_key)>\s*([^\s<>{&](?:[^<>&]{0,62}[^\s<>&])?)\s*</\1>\s*"
+_whole_key = cast("Callable[[str, int], re.Match[str]]", re.compile(rf"\s*(?:{_WHOLE_KEY})?").match)
 
 #: Parsing a value between tags takes about as long as parsing this many JSON values.
 _VALUE_COST = 2
@@ -56,7 +62,7 @@ class TagParameters:
         self.place.open_ended = context.tools is None
         self.place.is_tool = context.knows
         self.place.closes = closes
-        self._phase: Callable[[str, int, bool], int] = self._between
+        self._phase: Callable[[str, int, bool], int] = self._first
         self._container = ""  # the tag around all arguments, if the name was in a separate tag
         self._repairs = 0  # number of values without a closing tag
         self._key = ""
@@ -97,6 +103,7 @@ class TagParameters:
         """Set the key of the first value, which has been read already."""
         self._key = key
         self._started = True
+        self._phase = self._between
 
     def finish_json(self) -> Progress:
         """Handle the end of the answer during or after JSON arguments."""
@@ -118,6 +125,45 @@ class TagParameters:
         """Give up, because it is unknown where a value ends."""
         self._block.is_lost = True
         return self._fail(pos, "wrong_close_tag")
+
+    # ---- parameters that arrive in one piece
+
+    def _first(self, buf: str, pos: int, final: bool) -> int:
+        self._phase = self._between
+        return self._take_whole(buf, pos, final) or self._between(buf, pos, final)
+
+    def _take_whole(self, buf: str, pos: int, final: bool) -> int:
+        """Take all parameters at once and end the call. Returns 0 and changes nothing if that is not possible."""
+        arguments: JSONObject = {}
+        written = _whole_key(buf, pos)
+        while not isinstance(tag := lex_tag(buf, at := written.end(), final), int) and tag.kind == "open":
+            has_key = tag.name in PARAMETER_TAGS
+            key = key_of(tag) if has_key else written[2] or "" if tag.name == "arg_value" else tag.name
+            whole = None if key in arguments else self._whole_text(key, tag, buf, at, final)
+            if whole is None:
+                return 0
+            arguments[key], pos = whole
+            written = _whole_key(buf, pos)
+        end = None if isinstance(tag, int) or not arguments else self._end_of_call(tag, at)
+        whole = WholeObject(arguments, to_json(arguments), at, _VALUE_COST * len(arguments))
+        allowance = self.place.allowance
+        if end is None or allowance.remaining <= whole.values or not self._builder.take_arguments(whole):
+            return 0
+        allowance.remaining -= whole.values
+        self.state = "done"
+        return end
+
+    def _whole_text(self, key: str, tag: Tag, buf: str, at: int, final: bool) -> tuple[str, int] | None:
+        """Return the value after a tag if it is plain text, and the position after its closing tag."""
+        place, value_type = self.place, _type_of(tag)
+        is_plain = not (tag.value or tag.attributes) and place.pairs is (tag.name == "arg_value")
+        is_parameter = (is_plain or tag.name in PARAMETER_TAGS) and place.closes and not self.bracket_due
+        is_text = bool(value_type) or "null" not in place.schema.property_types(key)
+        if not (is_parameter and is_text and self._streams(key, value_type)):
+            return None
+        place.equals = bool(tag.value)
+        place.side_effects = self._block.context.side_effects(self._builder.name)
+        return read_whole_text(place, tag.name, tag_prefix(buf, at, tag.name), buf, tag.end, final)
 
     # ---- between parameters
 
@@ -234,13 +280,16 @@ class TagParameters:
         return other and not self.place.closes
 
     def _close_tag(self, tag: Tag, at: int) -> int:
+        end = self._end_of_call(tag, at)
+        if end is not None:
+            self.end()
+        return tag.end if end is None else end
+
+    def _end_of_call(self, tag: Tag, at: int) -> int | None:
+        """Return the end of the call if a closing tag ends it. The block reader handles the closing tag of a block."""
         if tag.name in (self.place.own, self._builder.name, self._container) or tag.name in CALL_TAGS:
-            self.end()
             return tag.end
-        if tag.name in CALL_ENDS or tag.name.startswith("|"):
-            self.end()
-            return at  # the block reader handles this tag
-        return tag.end
+        return at if tag.name in CALL_ENDS or tag.name.startswith("|") else None
 
     def _key_text(self, buf: str, pos: int, final: bool) -> int:
         """Read `<arg_key>KEY</arg_key>` or `<parameter>KEY</parameter>`. A JSON object here contains all arguments."""
@@ -320,9 +369,7 @@ class TagParameters:
         if tag.kind == "self":
             self._add("")
             return tag.end
-        value_type = _STRING_ATTRIBUTE.get(tag.attributes.get("string", ""), "")
-        if not value_type and tag.name == "argument":
-            value_type = tag.attributes.get("type", "")
+        value_type = _type_of(tag)
         self.place.equals = bool(tag.value)
         self.place.side_effects = self._block.context.side_effects(self._builder.name)
         self.place.keys.add(key)
@@ -420,3 +467,9 @@ def call_name(tag: Tag) -> str:
         return ""
     name = tag.value or next((tag.attributes[key] for key in NAME_ATTRIBUTES if key in tag.attributes), "")
     return name.partition(" ")[0]  # a nonce may follow the name
+
+
+def _type_of(tag: Tag) -> str:
+    """Return the type of a value that its opening tag states; empty if there is none."""
+    value_type = _STRING_ATTRIBUTE.get(tag.attributes.get("string", ""), "")
+    return tag.attributes.get("type", "") if not value_type and tag.name == "argument" else value_type

@@ -13,15 +13,15 @@ from typing import ClassVar, Literal
 
 from ..core.events import CallArgs
 from ..core.json_repair.literals import escape_text
-from ..core.json_repair.lookahead import LOOKAHEAD, match_start
+from ..core.json_repair.lookahead import LOOKAHEAD, match_start, skip_spaces
 from ..core.json_repair.tokens import END_STRING, KEY, OBJECT, PART, STRING
 from ..core.parsing.fast_paths import FastPath, MarkupFastPath, Search
 from ..core.parsing.name_patterns import NAME_CHARS
 from ..core.parsing.tags import MORE, NAMESPACES, NO_TAG, Tag, fold_name
 from ..core.types import JSONValue
 from .body_grammars import Steps
-from .tag_ends import ValueEnd, ValuePlace
-from .tag_names import CALL_ENDS, CALL_TAGS, CDATA, CDATA_END, INLINE_BLOCKS, NOISE, PARAMETER_TAGS
+from .tag_ends import ValueEnd, ValuePlace, tag_prefix
+from .tag_names import CALL_ENDS, CALL_TAGS, CDATA, CDATA_END, NOISE, PARAMETER_TAGS
 from .value_parsing import value_of
 
 #: Returned by a step when the value ends.
@@ -117,12 +117,13 @@ class ValueStops:
 
     def resolve(self, text: str, match: re.Match[str] | None) -> re.Match[str] | None:
         """Return this match or the next relevant one. Irrelevant closing tags are skipped."""
-        while match is not None and match.lastindex is not None:
-            passed = self._ignored if match.end() < len(text) else self._ignored_prefixes
-            name: str = match[match.lastindex]
+        search, ignored, size = self.pattern, self._ignored, len(text)
+        while match is not None and (group := match.lastindex) is not None:
+            name, end = match[group], match.end()  # the name is the end of the match
+            passed = ignored if end < size else self._ignored_prefixes
             if name not in passed and self._means(name, passed):
                 return match
-            match = self.pattern(text, match.end(match.lastindex))
+            match = search(text, end)
         return match
 
     def _means(self, written: str, passed: set[str]) -> bool:
@@ -258,18 +259,13 @@ class TagValue(Steps):
                 return pos
             if not final:
                 return MORE
-        if self._trims_lines:
+        if self._place.trims_lines:
             self._newline = newline
             self.end.apart = bool(newline)
             at += len(newline)
         self._stops = ValueStops("streamed", (self._closer, self._place.own), self._place.markup)
         self._begin_string()
         return at
-
-    @property
-    def _trims_lines(self) -> bool:
-        """Whether the line breaks next to the tags do not belong to the value, as in the templates of these models."""
-        return (self._place.equals and self._place.block not in INLINE_BLOCKS) or self._place.markup
 
     def _begin_string(self) -> None:
         builder = self._place.builder
@@ -406,9 +402,35 @@ class TagValue(Steps):
 
     def _meaning(self, raw: str) -> JSONValue:
         place = self._place
-        trims = self._trims_lines or self._typed != "string"
+        trims = place.trims_lines or self._typed != "string"
         prefix = NOISE if place.noise else ""
         return value_of(raw, place.schema, self._key, self._typed, place.markup, place.allowance, trims, prefix)
+
+
+def read_whole_text(
+    place: ValuePlace, closer: str, prefix: str, buf: str, pos: int, final: bool
+) -> tuple[str, int] | None:
+    """Return the text at `pos` up to its closing tag, and the position after that tag.
+
+    None: only `TagValue` can read the value, because a tag inside it must be examined, or something must be repaired.
+    """
+    end = ValueEnd(place, closer, prefix)
+    end.apart = place.trims_lines and buf.startswith("\n", pos)
+    if place.markup and buf.startswith((" ", "\t"), pos):
+        return None
+    pos += end.apart
+    stop = ValueStops("streamed", (closer, place.own), place.markup).search(buf, pos)
+    before = len(buf) if stop is None else stop.start()
+    at = skip_spaces(buf, before)
+    is_line = at > before
+    end.has_lines = buf.find("\n", pos, before) >= 0
+    if not buf.startswith("<", at) or buf.find("\r", pos, at) >= 0 or (is_line and not (end.apart or end.has_lines)):
+        return None
+    tag = end.at(buf, at, is_line, final)
+    if isinstance(tag, int) or (tag.kind, tag.name, tag_prefix(buf, at, tag.name)) != ("close", closer, prefix):
+        return None
+    is_certain = not (end.is_doubtful or end.is_ambiguous or end.has_closer)
+    return (buf[pos : before if end.apart else at], tag.end) if is_certain else None
 
 
 def _may_begin_cdata(buf: str, pos: int) -> bool:

@@ -15,11 +15,13 @@ from .tokens import END_STRING, PART, SCALAR, STRING
 #: Building blocks of patterns for plain JSON: optional white space, and one character of a string.
 SPACES = r"[ \t\r\n]*+"
 TEXT_CHAR = r"[^\"\\\x00-\x1f\ud800-\udfff]"
+#: An escape that strict JSON spells the same way.
+ESCAPE = r'\\["\\/bfnrt]'
 #: Ordinary keys are short; longer ones are left to the state machine.
 _KEY = rf'"({TEXT_CHAR}{{1,64}}+)"{SPACES}:'
 _CHARS = r"[^\"\\\x00-\x1f\ud800-\udfff,]*+"
 #: Excludes a comma before a quote, because the closing quote may be missing there.
-_STRING = rf'"(?!"){_CHARS}(?:,(?!{SPACES}"){_CHARS})*+"'
+_STRING = rf'"(?!"){_CHARS}(?:(?:{ESCAPE}|,(?!{SPACES}")){_CHARS})*+"'
 #: What must follow a string: a comma and the next key, or a closing brace that no text follows.
 _AFTER_STRING = rf'(?={SPACES}(?:,{SPACES}{_KEY}|\}}(?!")[\s\ufeff]*+[^\s\ufeff\w]))'
 WORD = r"(?:true|false|null|-?(?:0|[1-9][0-9]{0,14}+)(?:\.[0-9]{1,15}+)?+)"

@@ -17,7 +17,6 @@ _ESCAPES = frozenset('"\\/bfnrt')
 #: Characters that need no escape: a backslash before them is dropped. Before others it is kept, as in `\d`.
 _NEEDLESS = frozenset("'`$\n\r\t ")
 _HEX = frozenset("0123456789abcdefABCDEF")
-_NEEDS_ESCAPE = re.compile('["\\\\\x00-\x1f\ud800-\udfff]').search
 _encode = msgspec.json.Encoder().encode
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -31,11 +30,11 @@ def escape_text(text: str) -> str:
     """Escape text for use between the quotes of a strict JSON string."""
     if text.isprintable() and '"' not in text and "\\" not in text:  # a fast check, true of most text
         return text
-    if text.isascii():
-        return _encode(text).decode()[1:-1]
-    if _NEEDS_ESCAPE(text) is None:
-        return text
-    return _encode(_SURROGATE.sub("\ufffd", text)).decode()[1:-1]
+    try:
+        escaped = _encode(text).decode()[1:-1]
+    except UnicodeEncodeError:
+        escaped = _encode(replace_surrogates(text)).decode()[1:-1]
+    return text if escaped == text else escaped
 
 
 def replace_surrogates(text: str) -> str:
@@ -45,7 +44,10 @@ def replace_surrogates(text: str) -> str:
 
 def has_surrogate(text: str) -> bool:
     """Whether the text contains a lone surrogate, which cannot be encoded as UTF-8."""
-    return not text.isascii() and _SURROGATE.search(text) is not None
+    try:
+        return not (text.isascii() or text.encode())
+    except UnicodeEncodeError:
+        return True
 
 
 def read_word(word: str) -> tuple[str | None, str]:

@@ -97,7 +97,8 @@ class JSONParser:
         allowance: Allowance | None = None,
         missing: str = "null",
     ) -> None:
-        self._output = output = Output(allowance or Allowance())
+        self.allowance = allowance or Allowance()
+        self._output = output = Output(self.allowance)
         self._containers = containers = Containers(output, missing)
         self._stops = marks = StopMarks(stops)
         self._strings = StringReader(output, containers, stops)
@@ -162,6 +163,17 @@ class JSONParser:
         self._size += count
         if self._size > MAX_SIZE:
             self._output.give_up("too_large")
+
+    @property
+    def awaits_member(self) -> bool:
+        """Whether the value of a key comes next, and nothing has been repaired so far."""
+        return self._containers.state == "value" and self._kinds[-1] == "object" and not self._output.codes
+
+    def skip_object(self, chars: int, values: int) -> None:
+        """Skip the value of a key, an object that the caller has read: `chars` characters with `values` values."""
+        self.count_chars(chars)
+        self.allowance.remaining -= values
+        self._containers.end_value(END_OBJECT)
 
     def note_control(self) -> None:
         """Record a raw control character in a string that the caller processed without `feed`."""

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
+from typing import NamedTuple
 
 import msgspec
 
 from .containers import Containers, Kind, Output, State
+from .fast_path import ESCAPE
 from .literals import escape_text, has_surrogate, read_escape
 from .lookahead import (
     LOOKAHEAD,
@@ -41,19 +44,34 @@ _PREFIX = re.compile(r"[bBfFrRuU]{1,2}").match
 _PLACES: dict[Kind, Place] = {"object": "object", "array": "array", "group": "array", "call": "call", "root": "root"}
 _NOTES = {"'": "single_quotes", "`": "single_quotes", "＂": "fullwidth", "＇": "fullwidth"}
 
-#: Characters that interrupt plain string content, by opening quote: closing quotes, and what strict JSON must escape.
-_SPECIAL: dict[str, Search] = {
-    quote: re.compile(rf"[\\\x00-\x1f\ud800-\udfff\"{ends}]").search for quote, ends in QUOTES.items()
-}
-#: Special characters, and a comma before a quote, because the closing quote may be missing there.
-_SPECIAL_OR_COMMA: Search = re.compile(r'[\\\x00-\x1f\ud800-\udfff"]|,(?=[ \t\r\n]{0,64}(?:"|\Z))').search
-#: A control character and the text after it, up to the next special character that is not a control character.
-_LINES: dict[str, Search] = {
-    quote: re.compile(rf"[\x00-\x1f][^\\\ud800-\udfff\"{ends}]*+").match for quote, ends in QUOTES.items()
-}
-_LINES_OR_COMMA: Search = re.compile(r'[\x00-\x1f](?:[^\\\ud800-\udfff",]++|,(?![ \t\r\n]{0,64}(?:"|\Z)))*+').match
-#: A run of escapes that are valid in strict JSON as well.
-_ESCAPES = re.compile(r'(?:\\["\\/bfnrt])++').match
+
+class _Patterns(NamedTuple):
+    """Patterns for strings with one kind of quotes. Special characters are those quotes and what JSON must escape."""
+
+    plain: Search  # content up to the next special character
+    content: Search  # the same, but simple escapes are content as well
+    lines: Search  # a control character and the text up to the next special character that is not a control character
+    special: Search  # the next special character
+    other: Search  # content in quotes other than `"`: escaping its double quotes makes it strict JSON
+
+
+@cache
+def _patterns(quote: str, may_lack_quote: bool = False) -> _Patterns:
+    """Return the patterns for an opening quote. `may_lack_quote`: a comma before a quote is special, too."""
+    ends, comma = QUOTES[quote], "(?!)"
+    if may_lack_quote:
+        ends, comma = ends + ",", r',(?![ \t\r\n]{0,64}(?:"|\Z))'
+    special = rf"\\\x00-\x1f\ud800-\udfff\"{ends}"
+    chars = f"[^{special}]*+"
+    return _Patterns(
+        plain=re.compile(rf"{chars}(?:{comma}{chars})*+").match,
+        content=re.compile(rf"{chars}(?:(?:{ESCAPE}|{comma}){chars})*+").match,
+        lines=re.compile(rf"[\x00-\x1f](?:[^\\\ud800-\udfff\"{ends}]++|{comma})*+").match,
+        special=re.compile(f"[{special}]").search,
+        other=re.compile(rf"(?:[^\\\x00-\x1f\ud800-\udfff{ends}]++|\\[\\/bfnrt])*+").match,
+    )
+
+
 #: A run of backslashes that escape nothing, each with the plain text after it.
 _STRAY_BACKSLASHES = re.compile(
     r"(?:\\(?:(?=[^\"\\/bfnrtux'`$\n\r\t ])|(?=u[0-9a-fA-F]{0,3}[^0-9a-fA-F]|x[0-9a-fA-F]?[^0-9a-fA-F]))"
@@ -64,18 +82,12 @@ _TRIPLE: dict[str, Search] = {quote: re.compile(rf"\\|{quote}{{3,}}+|{quote}{{1,
 #: What may end plain text in a string that was escaped twice.
 _ESCAPED: Search = re.compile(r'[\\"]').search
 _ESCAPED_SPACE = re.compile(r"\\[nrt]").sub
-_MARKED: Search = re.compile("<").search
 #: What keeps a chunk of a raw-quoted string from passing through unchanged: the closing quote, or its beginning.
 _MARKED_STOPS: dict[str, Search] = {
     quote: re.compile(rf"[<\ud800-\udfff](?:(?<=<)(?:\Z|{first}(?:\Z|{second}))|(?<!<))").search
     for quote, first, second in zip(_RAW_QUOTES, (r"\|", "e"), ('"', "s"), strict=True)
 }
 _TRIPLE_STOPS: dict[str, Search] = {quote: re.compile(rf"[\\{quote}\ud800-\udfff]").search for quote in "\"'"}
-#: Content of a string in quotes other than `"`. Escaping its double quotes makes it strict JSON.
-_OTHER = {
-    quote: re.compile(rf"(?:[^\\\x00-\x1f\ud800-\udfff{ends}]++|\\[\\/bfnrt])*+").match
-    for quote, ends in QUOTES.items()
-}
 
 
 class StringReader:
@@ -90,7 +102,7 @@ class StringReader:
         self._kinds = containers.kinds
         self._stop_marks = stop_marks
         self._quote = ""
-        self._search = _SPECIAL['"']
+        self._patterns = _patterns('"')
         self._doubled = False  # the opening quote was doubled, so the closing one may be doubled as well
         self._raw = False  # a Python raw string, which has no escapes
         self._inner = False  # an unescaped inner quote is open
@@ -130,22 +142,18 @@ class StringReader:
             return _MARKED_STOPS[self._quote], self._read_marked_run
         if state == "triple":
             return _TRIPLE_STOPS[self._quote[0]], self._read_triple_run
-        return (_SPECIAL[self._quote], self._read_other_run) if state == "string" and self._quote != '"' else None
+        return (self._patterns.special, self._read_other_run) if state == "string" and self._quote != '"' else None
 
     def _read_marked_run(self, text: str) -> tuple[str, int, bool]:
-        end = text.find(self._quote)
-        waits = end < 0
-        if waits:
-            at = text.rfind("<", max(0, len(text) + 1 - len(self._quote)))
-            end = at if at >= 0 and self._quote.startswith(text[at:]) else len(text)
-        return escape_text(text[:end]), end, waits
+        end = self._marked_end(text, 0, False)
+        return escape_text(text[:end]), end, not text.startswith(self._quote, end)
 
     def _read_triple_run(self, text: str) -> tuple[str, int, bool]:
         end = match_start(_TRIPLE_STOPS[self._quote[0]], text, 0)
         return escape_text(text[:end]), end, False
 
     def _read_other_run(self, text: str) -> tuple[str, int, bool]:
-        plain = _OTHER[self._quote](text)
+        plain = self._patterns.other(text)
         assert plain is not None  # the pattern also matches the empty string
         return plain.group().replace('"', '\\"'), plain.end(), text[plain.end() :] == "\\"
 
@@ -174,7 +182,7 @@ class StringReader:
         if char != '"':
             self._output.note(_NOTES.get(char, "smart_quotes"))
         self._begin("string", char, pos)
-        self._search = self._content_search(may_lack_quote=True)
+        self._choose_patterns(may_lack_quote=True)
         return pos + width
 
     def _open_unusual(self, buf: str, pos: int, final: bool) -> int:
@@ -285,8 +293,10 @@ class StringReader:
             self._containers.end_value(END_STRING)
 
     def read_string(self, buf: str, pos: int, final: bool) -> int:
-        match = self._search(buf, pos)
-        at = len(buf) if match is None else match.start()
+        patterns = self._patterns
+        content = (patterns.plain if self.maybe_key or self._raw else patterns.content)(buf, pos)
+        assert content is not None  # the pattern also matches the empty string
+        at = content.end()
         if self.maybe_key:
             at = min(at, pos + _MAX_KEY + 1 - self._pending_size)  # the same limit however the text is chunked
         if at > pos:
@@ -308,17 +318,12 @@ class StringReader:
             self.note_control()
         lines = None
         if is_control and not self.maybe_key:
-            lines = (_LINES_OR_COMMA if self._search is _SPECIAL_OR_COMMA else _LINES[self._quote])(buf, at)
+            lines = self._patterns.lines(buf, at)
         text = buf[at] if lines is None else lines.group()
         self._text(text)
         return at + len(text)
 
     def _escape(self, buf: str, at: int, final: bool) -> int:
-        # Skip this in a string that was escaped twice, where `\\"` is the closing quote.
-        run = None if self.maybe_key or self._containers.state == "escaped" else _ESCAPES(buf, at)
-        if run is not None:
-            self._part(run.group())
-            return run.end()
         stray = None if self.maybe_key else _STRAY_BACKSLASHES(buf, at)
         if stray is not None:
             self._part(stray.group().replace("\\", "\\\\"))
@@ -378,7 +383,7 @@ class StringReader:
         if self._containers.state == "escaped":
             answer = closes(*_unescaped(buf, at + 1, final), self._around())
         else:
-            answer = closes(buf, at + width, final, self._around())
+            answer = closes(buf, at + width, final and len(buf) - at - width < LOOKAHEAD, self._around())
         if answer:
             self._end()
             return at + width
@@ -397,12 +402,10 @@ class StringReader:
         # An apostrophe looks like an opening quote but has no partner.
         self._inner = "'" not in QUOTES[self._quote] and not self._inner and opens_inner(buf, at + 1)
         # After a complete pair of inner quotes, a comma and a key may belong to a document inside the string.
-        self._search = self._content_search(self._inner)
+        self._choose_patterns(self._inner)
 
-    def _content_search(self, may_lack_quote: bool) -> Search:
-        """Return the search for characters that may interrupt this string."""
-        lacks = may_lack_quote and self._quote == '"' and self._place() == "object"
-        return _SPECIAL_OR_COMMA if lacks else _SPECIAL[self._quote]
+    def _choose_patterns(self, may_lack_quote: bool) -> None:
+        self._patterns = _patterns(self._quote, may_lack_quote and self._quote == '"' and self._place() == "object")
 
     def _unclosed_key(self, buf: str, at: int, final: bool) -> Tristate:
         """Whether this quote opens the value in `{"key:"value"}`, where a quote is missing. If so, emit the key."""
@@ -457,18 +460,24 @@ class StringReader:
 
     def read_marked(self, buf: str, pos: int, final: bool) -> int:
         """Read text between raw quotes, which has no escapes."""
-        at = match_start(_MARKED, buf, pos)
+        at = self._marked_end(buf, pos, final)
+        if self.maybe_key:
+            at = min(at, pos + _MAX_KEY + 1 - self._pending_size)  # the same limit however the text is chunked
         if at > pos:
             self._text(buf[pos:at])
             return at
-        mark = begins(buf, at, (self._quote,))
-        if mark is None and not final:
+        if not buf.startswith(self._quote, at):
             return MORE
-        if mark:
-            self._end()
-            return at + len(self._quote)
-        self._text(buf[at])
-        return at + 1
+        self._end()
+        return at + len(self._quote)
+
+    def _marked_end(self, text: str, pos: int, final: bool) -> int:
+        """Return the position of the closing raw quote or, unless the text is `final`, of what may become one."""
+        end = text.find(self._quote, pos)
+        if end >= 0:
+            return end
+        at = -1 if final else text.rfind("<", max(pos, len(text) + 1 - len(self._quote)))
+        return at if at >= 0 and self._quote.startswith(text[at:]) else len(text)
 
     def read_escaped(self, buf: str, pos: int, final: bool) -> int:
         """Read a string whose quotes and escapes have one backslash too many."""

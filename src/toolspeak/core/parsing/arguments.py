@@ -150,7 +150,7 @@ class Arguments:
     @property
     def started(self) -> bool:
         """Whether the arguments have begun."""
-        return bool(self._open) or self._pieces is not None
+        return bool(self._open) or self._pieces is not None or self._whole is not None
 
     @property
     def between_properties(self) -> bool:

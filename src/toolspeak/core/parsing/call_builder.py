@@ -6,14 +6,15 @@ streams a call that is certain, and decides about any other call at its end.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from itertools import takewhile
-from typing import Literal
+from typing import Literal, cast
 
 import msgspec
 
 from ..events import CallArgs, CallEnd, CallStart, Candidate, Judged, Verdict
-from ..json_repair.parser import UNSAFE_NOTES, VALUE_CHANGING_NOTES
+from ..json_repair.parser import UNSAFE_NOTES, VALUE_CHANGING_NOTES, JSONParser
 from ..json_repair.tokens import END_OBJECT, KEY, OBJECT, SCALAR, Token
 from ..schema.argument_schema import ArgumentSchema
 from ..types import JSONObject, JSONValue, Note, is_object
@@ -28,7 +29,7 @@ from .acceptance import (
 )
 from .arguments import Arguments, FinalArguments, fits_as_it_is, to_json
 from .context import ParseContext
-from .fast_paths import WholeObject
+from .fast_paths import WholeObject, whole_object
 
 #: Notes that together mean that the end of a string is uncertain: an unescaped quote was taken as part of the string,
 #: and the schema does not allow the key that follows.
@@ -41,6 +42,8 @@ _OPEN_END = frozenset({"missing_closer", "missing_close_tag", "missing_quote", "
 _TYPE_WORDS = frozenset("bool boolean dict float int integer number object str string ...".split())
 #: The end of a parameter's name in a signature, as in `path[, offset]`.
 _NAME_ENDS = ("[", ":", "=", "?")
+
+_CLOSERS = cast("Callable[[str, int], re.Match[str]]", re.compile(r"[ \t\r\n}]*+").match)
 
 #: `new`: the name is not known yet. `live`: being streamed. `held`: waiting for the end of the call. `tail`: complete,
 #: but the text that follows decides. `done`, `rejected`: decided.
@@ -131,25 +134,42 @@ class CallBuilder:
         self.name = name
         self.evidence = evidence
         self._accept(decision, schema)
-        self._end_whole(arguments)
+        assert self._arguments is not None
+        self._take_whole(self._arguments, arguments)
+        self.end()
         return True
 
-    def take_arguments(self, arguments: WholeObject) -> bool:
-        """Take all arguments at once. Return False and change nothing unless the name is set and they are valid."""
+    def take_arguments(self, arguments: WholeObject, ends: bool = True) -> bool:
+        """Take all arguments. Return False and change nothing unless the name is set and they are valid as they are."""
         if self._arguments is None or not self._fits(self._context.schema(self.name), arguments):
             return False
-        self._end_whole(arguments)
+        self._take_whole(self._arguments, arguments)
+        if ends:
+            self.end()
         return True
+
+    def take_member(self, json: JSONParser, buf: str, pos: int, stops: tuple[str, ...], depth: int = 1) -> int:
+        """Take arguments that are the value of a key that `json` has just read. The reader must still end the call.
+
+        Returns the position after them. Returns 0 and changes nothing unless they are complete and valid as they are,
+        and `depth` objects end after them, so that nothing can be added to them.
+        """
+        is_open = self.state in ("live", "held") and self._arguments is not None and not self._arguments.started
+        whole = whole_object(buf, pos, stops, json.allowance) if is_open and json.awaits_member else None
+        if whole is None or whole.end - pos > json.remaining_chars:
+            return 0
+        if _CLOSERS(buf, whole.end).group().count("}") < depth or not self.take_arguments(whole, ends=False):
+            return 0
+        json.skip_object(whole.end - pos, whole.values)
+        return whole.end
 
     def _fits(self, schema: ArgumentSchema, arguments: WholeObject) -> bool:
         return fits_as_it_is(schema, arguments.value, self._context.work)
 
-    def _end_whole(self, arguments: WholeObject) -> None:
-        assert self._arguments is not None
-        if arguments.value:
+    def _take_whole(self, arguments: Arguments, whole: WholeObject) -> None:
+        if whole.value:
             self._start_with_argument()
-        self._arguments.take_whole(arguments.value, arguments.text)
-        self.end()
+        arguments.take_whole(whole.value, whole.text)
 
     def go_live(self) -> None:
         """Start streaming a call that was held until the structure of its body was clear."""

@@ -451,6 +451,8 @@ class EchoSearch:
 
     def may_contain(self, name: str) -> bool:
         """Whether a text mentions the tool, so that its calls must be compared."""
+        if not self._texts:
+            return False
         if name not in self._mentioned:
             needle = "".join(_words(_plain(name)))
             self._mentioned[name] = any(needle in _reduced(text).words.content for text in self._texts)

@@ -267,7 +267,7 @@ _PLAIN_CHARS = r"[^\"\\\x00-\x1f\ud800-\udfff,]*+"
 _PLAIN_ESCAPE = r'\\["\\bfnrt]'
 _KEY = rf'"{TEXT_CHAR}{{1,64}}+"{SPACES}:'
 #: What follows a closing bracket: neither text nor a quote, either of which would make the quote before it ambiguous.
-_ENDS = r'(?!")[\s\ufeff]*+[^\s\ufeff\w]'
+_ENDS = r'(?!")[\s\ufeff]*+(?:[^\s\ufeff\w]|\Z)'
 #: A string as the value of a key. It excludes a comma before a quote, because the closing quote may be missing.
 _STRING = (
     rf'"{_PLAIN_CHARS}(?:(?:{_PLAIN_ESCAPE}|,(?!{SPACES}")){_PLAIN_CHARS})*+"'
@@ -293,7 +293,8 @@ def _plain_object() -> str:
     return _object(rf"(?>{simple}|{inner}|{_array(rf'(?>{item}|{inner})')})")
 
 
-_OBJECT = re.compile(_plain_object()).match
+_OBJECT = re.compile(SPACES + _plain_object()).match
+_MORE_TEXT = re.compile(r"[^\s\ufeff]").search
 #: Closing marks that cannot be mistaken for JSON.
 _HARMLESS = re.compile(r'\s*(?:[^\s"{}\[\]:,\-0-9tfn]|\[[/A-Z])').match
 
@@ -308,12 +309,17 @@ class WholeObject(NamedTuple):
 
 
 def whole_object(
-    buf: str, pos: int, stops: tuple[str, ...], allowance: Allowance | None = None, besides: int = 0
+    buf: str,
+    pos: int,
+    stops: tuple[str, ...],
+    allowance: Allowance | None = None,
+    besides: int = 0,
+    final: bool = False,
 ) -> WholeObject | None:
     """Return the plain object at `pos`; None if it is missing, incomplete or not plain, or has too many values.
 
     The allowance limits the number of values; `besides` counts others that the caller needs it for. The caller deducts
-    what it uses.
+    what it uses. Unless the text is `final`, some text must follow a string at the end.
 
     An object is plain if the tolerant parser accepts it without a note. The pattern excludes every ambiguous quote.
     """
@@ -321,6 +327,8 @@ def whole_object(
     if match is None or match.end() - pos > MAX_SIZE or not _are_harmless(stops):
         return None
     raw = match.group()
+    if not final and raw[:-1].rstrip()[-1:] == '"' and _MORE_TEXT(buf, match.end()) is None:
+        return None
     value: JSONObject = _decode(raw)
     text = _encode(value).decode()
     if raw.count(":") != text.count(":"):

@@ -124,7 +124,7 @@ class TextScanner:
 
     def read_all(self, text: str) -> list[Event]:
         """Read a whole text at once. Block offsets are then relative to its start."""
-        self._unread = text
+        self._unread = self._mend(text)
         return self.close()
 
     def close(self, cut: bool = False) -> list[Event]:

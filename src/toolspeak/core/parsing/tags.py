@@ -135,9 +135,14 @@ def _lex_long(buf: str, pos: int, opener: str, final: bool) -> Tag | int:
     end = buf.find(_LONG_END, start, start + MAX_LONG_TAG)
     if end < 0:
         return NO_TAG if final or len(buf) - start > MAX_LONG_TAG else MORE
-    name, _, inner = buf[start:end].strip().partition(" ")
     kind = "open" if opener == _LONG_OPEN else "close"
-    return Tag(kind, name, *_inside(inner.strip()), end + len(_LONG_END))
+    return Tag(kind, *_read_long(buf[start:end]), end + len(_LONG_END))
+
+
+@lru_cache(maxsize=512)
+def _read_long(raw: str) -> tuple[str, str, dict[str, str]]:
+    name, _, inner = raw.strip().partition(" ")
+    return name, *_inside(inner.strip())
 
 
 def _inside(inner: str) -> tuple[str, dict[str, str]]:

@@ -7,6 +7,7 @@ cached by identity. Tools must not be changed after they have been passed in.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from ...errors import SchemaError, UsageError
@@ -59,8 +60,8 @@ class Toolkit:
             return name
         if self._folded is None:
             self._folded = _unique(self.by_name)
-        folded = fold_name(name)
-        return self._folded.get(folded) or self._folded.get(_bare_name(folded), name)
+        folded, bare = _spellings(name)
+        return self._folded.get(folded) or self._folded.get(bare, name)
 
     def derive(self, function: Callable[[tuple[Tool, ...]], T]) -> T:
         """Return `function(readable)`, which is computed only once per set of tools."""
@@ -115,13 +116,15 @@ def _unique(names: Iterable[str]) -> dict[str, str]:
     return {folded: same[0] for folded, same in by_fold.items() if len(same) == 1}
 
 
-def _bare_name(name: str) -> str:
-    """Remove what models write before and after the name of a tool."""
+@lru_cache(maxsize=256)
+def _spellings(name: str) -> tuple[str, str]:
+    """Return the folded form of a name, with and without what models write before and after the name of a tool."""
+    folded = bare = fold_name(name)
     for prefix in NAME_PREFIXES:
-        name = name.removeprefix(prefix)
+        bare = bare.removeprefix(prefix)
     for suffix in NAME_SUFFIXES:
-        name = name.removesuffix(suffix)
-    return name
+        bare = bare.removesuffix(suffix)
+    return folded, bare
 
 
 class Toolkits:

@@ -48,7 +48,7 @@ class EnvelopeReader:
 
     def __init__(self, context: ParseContext) -> None:
         self._context = context
-        self._pieces = JsonPieces()
+        self._pieces = JsonPieces(self._take_whole)
         self._depth = 0
         self._role: _Role = ""  # the role of the current value
         self._base = 0  # the depth of the current value
@@ -98,6 +98,15 @@ class EnvelopeReader:
             for token in tokens:
                 self._token(token)
         self._flow()
+
+    def _take_whole(self, text: str, pos: int) -> int:
+        """Take arguments that are completely in the text. Returns the position after them, or 0."""
+        if self._role != "arguments" or self._builder is None or self._depth != self._base:
+            return 0
+        end = self._builder.take_member(self._pieces.json, text, pos, ())
+        if end:
+            self._role = "calls"
+        return end
 
     # ---- the meaning of tokens
 

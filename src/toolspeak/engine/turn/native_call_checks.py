@@ -6,7 +6,7 @@ so later stages need not know where a call came from.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from ...core.events import CallArgs, CallEnd, CallStart, Event
 from ...core.json_repair.containers import MAX_DEPTH
@@ -25,10 +25,14 @@ _TERMINATOR = "}"
 
 
 class JsonPieces:
-    """One JSON value received in chunks, and the beginning of any text after it."""
+    """One JSON value received in chunks, and the beginning of any text after it.
 
-    def __init__(self) -> None:
+    `shortcut` may read a part of the value at a position of a text. It returns the position after it, or 0.
+    """
+
+    def __init__(self, shortcut: Callable[[str, int], int] = lambda text, pos: 0) -> None:
         self.json = JSONParser()
+        self._shortcut = shortcut
         self._unread = ""
 
     def feed(self, piece: str, final: bool = False) -> Iterator[list[Token]]:
@@ -37,7 +41,7 @@ class JsonPieces:
         text = self._unread + piece if self._unread else piece
         pos, stuck = 0, False
         while json.status == "open" and not stuck:
-            new = json.feed(text, pos, final, pause=MAX_DEPTH)
+            new = self._shortcut(text, pos) or json.feed(text, pos, final, pause=MAX_DEPTH)
             tokens, json.tokens = json.tokens, []
             stuck = new == pos and not tokens
             pos = new
