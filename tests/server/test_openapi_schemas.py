@@ -42,9 +42,7 @@ from toolspeak.core.types import JSONObject, JSONValue, Request, Usage
 from toolspeak.errors import NotKeptError, ToolspeakError, UpstreamError
 from toolspeak.server.app import App
 from toolspeak.server.openapi import document
-from toolspeak.server.openapi.other_vendors import ANTHROPIC_COUNT_REQUEST
-from toolspeak.server.openapi.schemas import BODIES, ERRORS, PAGES, REPLIES, Page
-from toolspeak.server.openapi.shared import OBJECT
+from toolspeak.server.openapi.schemas import BODIES, ERRORS, OBJECT, PAGES, REPLIES, Page
 from toolspeak.server.proxy.client_protocols import ClientProtocol, client_protocol
 from toolspeak.server.routes import all_routes
 
@@ -255,7 +253,8 @@ def test_what_clients_send_is_what_the_document_says(name: str):
     assert not flaw({**RICH[name], **TIDY.get(name, {})}, BODIES[name])
     for body in captured(name):
         counting = name == "anthropic" and "max_tokens" not in body
-        assert not flaw(body, ANTHROPIC_COUNT_REQUEST if counting else BODIES[name], strict=False)
+        schema = PAGES["anthropic_count"].request if counting else BODIES[name]
+        assert schema is not None and not flaw(body, schema, strict=False)
 
 
 @check_each("name", PROTOCOLS)

@@ -11,8 +11,7 @@ from html import escape
 
 from ...core.types import JSONObject, JSONValue
 from ..routes import Route, all_routes
-from .schemas import BODIES, ERRORS, PAGES, REPLIES, Page
-from .shared import RECORDS
+from .schemas import BODIES, ERRORS, PAGES, REPLIES, Page, components
 
 __all__ = ["PAGE_HEADERS", "SUMMARIES", "document", "page"]
 
@@ -93,7 +92,7 @@ def document(version: str) -> JSONObject:
             "description": "Tool calling for any language model, in the protocol that your client already uses.",
         },
         "paths": paths,
-        "components": {"schemas": RECORDS, "securitySchemes": _SCHEMES},
+        "components": {"schemas": components(), "securitySchemes": _SCHEMES},
     }
 
 
