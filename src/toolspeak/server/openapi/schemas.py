@@ -19,7 +19,7 @@ OBJECT: JSONObject = {"type": "object"}
 @cache
 def components() -> JSONObject:
     """Return the schemas by name."""
-    return msgspec.json.decode(files(__package__).joinpath("components.json").read_bytes())
+    return msgspec.json.decode(files(__name__.rpartition(".")[0]).joinpath("components.json").read_bytes())
 
 
 def _ref(name: str) -> JSONObject:
