@@ -21,6 +21,7 @@ from toolspeak.core.types import Message, Options, Request, TextPart, Tool, Tool
 from toolspeak.engine.planning.capabilities import Capabilities
 from toolspeak.engine.planning.strategy import Settings
 from toolspeak.key_value import MemoryState
+from toolspeak.runtime.turn import EngineTurn
 from toolspeak.server.app import App
 from toolspeak.server.http.client_connection import ClientConnection
 from toolspeak.server.http.http_request import HttpRequest
@@ -359,3 +360,31 @@ def test_a_client_that_does_not_read_stops_the_reading_of_its_answer():
 
     before, after = asyncio.run(scenario())
     assert before == b"" and b"one " in after and after.endswith(b"0\r\n\r\n")
+
+
+def test_a_bug_in_the_middle_of_an_answer_is_an_error_of_the_clients_protocol(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    async def scenario() -> bytes:
+        proxy = Proxy(App, Settings())
+        ask = Request("m", (Message("user", (TextPart("Hello?"),)),), protocol="openai_chat")
+        proxy.connection.data_received(request_bytes("openai_chat", ask))
+        monkeypatch.setattr(EngineTurn, "_feed", lambda *given: 1 / 0)
+        proxy.up[0][0].data_received(reply({"content": "Hi."}))
+        assert not proxy.app.lifecycle.exchanges
+        return proxy.wire.said
+
+    said = asyncio.run(scenario())
+    assert b" 500 " in said and b"internal error in toolspeak" in said
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_bug_before_an_answer_leaves_the_request_to_the_general_path(monkeypatch: pytest.MonkeyPatch):
+    async def scenario() -> bytes:
+        proxy = Proxy(App, Settings())
+        monkeypatch.setattr(EngineTurn, "start_now", lambda *given, **named: 1 / 0)
+        ask = Request("m", (Message("user", (TextPart("Hello?"),)),), protocol="openai_chat")
+        answers = iter([[reply({"content": "Hi."})]])
+        return (await proxy.exchange(request_bytes("openai_chat", ask), answers))[1]
+
+    assert b" 200 " in asyncio.run(scenario())

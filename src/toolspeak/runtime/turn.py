@@ -98,6 +98,10 @@ class Receiver(Protocol):
         """The turn has ended."""
         ...
 
+    def turn_broke(self) -> None:
+        """An unexpected exception, the current one, has ended the turn."""
+        ...
+
     def must_wait(self) -> None:
         """The rest of the turn has to wait for something, so it needs a task."""
         ...
@@ -210,10 +214,19 @@ class EngineTurn:
             posted.connection.abort()
 
     def _on_ready(self) -> None:
-        posted, receiver, upstream = self._posted, self._receiver, self._upstream
-        assert posted is not None and receiver is not None and isinstance(upstream, HttpUpstream)
+        receiver = self._receiver
+        assert receiver is not None
         if receiver.is_paused:
             return
+        try:
+            self._process_arrived(receiver)
+        except Exception:  # a bug; nobody else would notice it
+            self.abort()
+            receiver.turn_broke()
+
+    def _process_arrived(self, receiver: Receiver) -> None:
+        posted, upstream = self._posted, self._upstream
+        assert posted is not None and isinstance(upstream, HttpUpstream)
         batch = upstream.poll(posted)
         if batch is not None and not batch:
             return

@@ -172,8 +172,8 @@ class App:
                 if exchange.start_now(http, context):
                     self._run_now(exchange, http, context, route, began, counted)
                     return True
-        except ToolspeakError:
-            pass  # the general path reports the error
+        except Exception:  # the general path reports the error
+            exchange.give_up()
         if counted is not None:
             counted.__exit__(None, None, None)
         http.put_back(body)

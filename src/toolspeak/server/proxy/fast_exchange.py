@@ -86,6 +86,11 @@ class FastExchange(Exchange):
         http.on_lost, http.on_pause = self._client_lost, self._client_paused
         return True
 
+    def give_up(self) -> None:
+        """Undo `start_now`."""
+        if isinstance(self._turn, EngineTurn):
+            self._turn.abort()
+
     def _known(self) -> tuple[PlannedTurn, Target, Request]:
         assert self._planned is not None and self._target is not None
         return self._planned, self._target, self._client_request
@@ -184,9 +189,15 @@ class FastExchange(Exchange):
         status, body = self._protocol.error(error)
         self._respond_now(status, body, [self._id_header(), *error_headers(error)])
 
+    def turn_broke(self) -> None:
+        """Send an error about a bug, and log the traceback."""
+        self._fail_now()
+        self._end()
+
     def _fail_now(self) -> None:
         _log.exception("request %s failed", self._id)
-        self._refuse_now(self._internal_error())
+        if not self._http.response_complete:
+            self._refuse_now(self._internal_error())
 
     def _client_paused(self, paused: bool) -> None:
         if not paused and isinstance(self._turn, EngineTurn):

@@ -131,12 +131,10 @@ class HttpUpstream(Service):
         piece = connection.read_now()
         if not piece and not connection.response.complete:
             return None if connection.failed else []
-        events = answer.decode(piece) if piece else answer.end()
+        events = answer.decode(piece) if piece else []
         if not answer.over and connection.response.complete:
             events = [*events, *answer.end()] if events else answer.end()
-        if posted.started:
-            return events
-        if not events:
+        if posted.started or not events:
             return events
         if type(events[-1]) is Failure or not (answer.over or holds_content(events)):
             answer.unread(events)
