@@ -13,7 +13,7 @@ from toolspeak.errors import UsageError
 from toolspeak.protocols import anthropic, gemini, ollama, openai_chat, openai_responses
 from toolspeak.protocols.shared.fields import count, parse_object, request_fields, shorten
 from toolspeak.protocols.shared.request_parts import declared_tools
-from toolspeak.protocols.shared.validation import int_field, number_field
+from toolspeak.protocols.shared.validation import count_field, int_field, number_field
 
 MODULES = {
     "anthropic": anthropic,
@@ -127,6 +127,13 @@ def test_a_whole_number_may_be_written_as_a_fraction(given: JSONValue, meant: in
 def test_anything_else_is_no_whole_number(given: JSONValue):
     with pytest.raises(UsageError, match="`max_tokens` must be an integer"):
         int_field(given, "max_tokens")
+
+
+def test_a_count_is_positive_and_one_by_default():
+    assert [count_field(given, "n") for given in (None, 1, 3.0)] == [1, 1, 3]
+    for given in (0, -2):
+        with pytest.raises(UsageError, match=f"`n` must be at least 1, not {given}"):
+            count_field(given, "n")
 
 
 # ---- what is said of a body that is no JSON

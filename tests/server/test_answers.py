@@ -131,6 +131,18 @@ def test_one_that_fails_fails_the_request(stream: bool):
     assert (answer.status, "no answer in the requested format" in answer.message) == (502, True)
 
 
+@check_each("n", [0, -1, 1.5, "2", True])
+def test_the_number_of_answers_must_be_positive(n: Any):
+    model = Numbered(*CITIES)
+    asked = (_post(model, {"messages": MESSAGES, "n": n}), "`n` must be ")
+    contents = [{"role": "user", "parts": [{"text": "Name a city."}]}]
+    body = {"contents": contents, "generationConfig": {"candidateCount": n}}
+    other = (_post(model, body, path="/v1beta/models/m:generateContent"), "candidateCount` must be ")
+    for answer, message in (asked, other):
+        assert (answer.status, message in answer.message) == (400, True)
+    assert model.asked == []
+
+
 # ---- one request to the upstream
 
 

@@ -251,12 +251,13 @@ def test_a_valid_answer_is_not_changed_and_mode_off_changes_nothing():
     assert (seen.text, len(model.asked), len(model.asked[0].messages)) == (PROSE, 1, 1)
 
 
-def test_an_unusable_schema_is_refused_before_anything_is_asked():
+@check_each("schema", ["a string", {"type": "nonsense"}])
+def test_an_unusable_schema_is_refused_before_anything_is_asked(schema: Any):
     model = Prosaic()
 
     async def talk() -> Any:
         body = {"model": "m", "messages": [{"role": "user", "content": QUESTION}]}
-        form = {"type": "json_schema", "json_schema": {"name": "x", "schema": "a string"}}
+        form = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
         async with between(model, "openai_chat", Settings()) as (app, _):
             return await ask(app, "POST", "/v1/chat/completions", body={**body, "response_format": form})
 

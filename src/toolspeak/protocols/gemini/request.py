@@ -14,7 +14,7 @@ from ...errors import UsageError
 from ..shared.dropped_fields import foreign_media_notes, foreign_notes
 from ..shared.fields import filled, object_or_empty, request_fields, to_wire, without
 from ..shared.request_parts import add_own_fields, copy_extra_fields
-from ..shared.validation import int_field, number_field, object_field, text_field, texts_field
+from ..shared.validation import count_field, int_field, number_field, object_field, text_field, texts_field
 from .messages import decode_contents, decode_system, encode_contents, is_sendable
 from .tools import TOOL_CONFIG, decode_choice, decode_tools, encode_choice, encode_tools, is_own, to_json_schema
 from .wire import PROTOCOL, normalize_fields
@@ -69,14 +69,13 @@ def decode_request(body: bytes | Mapping[str, JSONValue], *, model: str = "", st
 def _options(config: JSONObject, extra: JSONObject) -> Options:
     form, rest = _response_format(without(config, *_CONFIG_FIELDS))
     extra |= filled({_CONFIG: rest})
-    candidates = int_field(config.get("candidateCount"), f"{_CONFIG}.candidateCount")
     return Options(
         int_field(config.get("maxOutputTokens"), f"{_CONFIG}.maxOutputTokens"),
         number_field(config.get("temperature"), f"{_CONFIG}.temperature"),
         number_field(config.get("topP"), f"{_CONFIG}.topP"),
         int_field(config.get("seed"), f"{_CONFIG}.seed"),
         texts_field(config.get("stopSequences"), f"{_CONFIG}.stopSequences"),
-        candidates or 1,
+        count_field(config.get("candidateCount"), f"{_CONFIG}.candidateCount"),
         form,
         extra=extra,
     )

@@ -27,6 +27,7 @@ from ..shared.tools_cache import cached_tools
 from ..shared.validation import (
     array_field,
     bool_field,
+    count_field,
     int_field,
     name_field,
     number_field,
@@ -124,14 +125,14 @@ def _options(fields: JSONObject, legacy: bool) -> Options:
         extra[_NEWER_LIMIT] = True
     form, rest = _response_format(fields.get("response_format"))
     extra |= filled({"response_format": rest})
-    n, stop = int_field(fields.get("n"), "n"), fields.get("stop")
+    stop = fields.get("stop")
     return Options(
         limit if newer is None else newer,
         number_field(fields.get("temperature"), "temperature"),
         number_field(fields.get("top_p"), "top_p"),
         int_field(fields.get("seed"), "seed"),
         texts_field([stop] if isinstance(stop, str) else stop, "stop"),
-        1 if n is None else n,
+        count_field(fields.get("n"), "n"),
         form,
         extra=extra,
     )

@@ -43,6 +43,14 @@ def int_field(value: JSONValue, path: str) -> int | None:
     raise type_error(path, "an integer", value)
 
 
+def count_field(value: JSONValue, path: str) -> int:
+    """Validate a positive integer. Null means 1."""
+    count = int_field(value, path)
+    if count is not None and count < 1:
+        raise UsageError(f"`{path}` must be at least 1, not {count}")
+    return count or 1
+
+
 def number_field(value: JSONValue, path: str) -> float | None:
     """Validate a number or null."""
     if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
