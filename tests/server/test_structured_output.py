@@ -89,6 +89,20 @@ def test_openai_parses_chat_completions(stream: bool):
 
 
 @check_each("stream", [False, True])
+def test_openai_gets_a_refusal_after_one_request(stream: bool):
+    model = Prosaic("I'm sorry, but I can't help with that.")
+    with live(model, settings=Settings()) as place, _openai(place) as client:
+        asked: Any = {"model": "m", "messages": [{"role": "user", "content": QUESTION}], "response_format": Trip}
+        if stream:
+            with client.chat.completions.stream(**asked) as events:
+                reply = events.get_final_completion()
+        else:
+            reply = client.chat.completions.parse(**asked)
+    message = reply.choices[0].message
+    assert (message.refusal, message.parsed, len(model.asked)) == ("I'm sorry, but I can't help with that.", None, 1)
+
+
+@check_each("stream", [False, True])
 def test_openai_parses_responses(stream: bool):
     with live(Prosaic(), settings=Settings()) as place, _openai(place) as client:
         if stream:

@@ -14,12 +14,15 @@ from ...core.schema.work_limit import WorkLimit
 from ...core.types import JSONValue, Note, ResponseFormat, is_object
 from ...errors import SchemaError
 from ..prompting.escaping import json_text
+from ..refusals.classifier import classify
 
 #: Added to the end of long conversations.
 FORMAT_REMINDER = "Answer with JSON only, as described at the beginning."
 #: Codes of repairs after which a value may differ from what the model meant.
 _DOUBTFUL_NOTES = UNSAFE_NOTES | VALUE_CHANGING_NOTES
 _REPAIRED = Note("format_repaired", "the answer was not strict JSON")
+#: The code of a note on text that an upstream has marked as a refusal, or that is recognised as one.
+REFUSAL = "refusal"
 _UNWRAPPED = Note("format_unwrapped", "the value was wrapped in an object with the name of the schema")
 
 
@@ -55,13 +58,19 @@ def compile_format(response_format: ResponseFormat) -> ArgumentSchema:
     """
     try:
         compiled = ArgumentSchema.of(response_format.schema)
-        if is_object(compiled.schema) and "type" in compiled.parameters and "type" not in compiled.schema:
-            raise SchemaError(f"the schema has the unknown type {compiled.parameters['type']!r:.80}")
+        given, used = compiled.parameters, compiled.schema
+        if is_object(given) and "type" in given and is_object(used) and "type" not in used:
+            raise SchemaError(f"the schema has the unknown type {given['type']!r:.80}")
     except SchemaError as error:
         reason = str(error.args[0]).replace("`parameters`", "the schema")
         hint = "simplify the schema, or ask for any JSON object"
         raise SchemaError(f"the response format cannot be used: {reason}", hint=hint) from error
     return compiled
+
+
+def is_refusal(text: str) -> bool:
+    """Whether an answer without JSON declines the request for reasons of safety. Asking again would not help."""
+    return classify(text).category == "safety" and not _documents(text)
 
 
 def check_format(text: str, response_format: ResponseFormat) -> FormattedAnswer:
