@@ -5,7 +5,10 @@ The first choice also gets everything that belongs to no choice, such as usage a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable
+from functools import partial
+from operator import itemgetter
 from typing import TypeAlias
 
 from ...core.events import Event, Failure, Noted, UsageSeen
@@ -16,11 +19,8 @@ from .reply_decoder import BaseReplyDecoder, is_done
 
 #: Receives events of a choice other than the first, with the number of the choice.
 Deliver: TypeAlias = Callable[[int, list[Event]], None]
-
-#: The list of choices in each protocol that has one.
-_LISTS = ("choices", "candidates")
-_USAGE = ("usage", "usageMetadata", "x_groq")
-#: A failure after only these events may be followed by a new request, so nothing is delivered before others arrive.
+_LISTS, _USAGE = ("choices", "candidates"), ("usage", "usageMetadata", "x_groq")
+#: After a failure that follows only these events, the request may be sent again. Nothing is delivered before that.
 _BEFORE_CONTENT = (Noted, UsageSeen, Failure)
 
 
@@ -29,10 +29,9 @@ class ChoicesDecoder(BaseReplyDecoder):
 
     def __init__(self, stream: bool, make: Callable[[bool], BaseReplyDecoder], n: int, deliver: Deliver) -> None:
         super().__init__(stream)
-        self._make = make
         self._n = n
         self._deliver = deliver
-        self._decoders = {0: make(stream)}
+        self._decoders = defaultdict[int, BaseReplyDecoder](partial(make, stream))
         self._undelivered: list[tuple[int, list[Event]]] = []
         self._has_content = False
 
@@ -43,55 +42,40 @@ class ChoicesDecoder(BaseReplyDecoder):
     def _event(self, name: str, payload: bytes) -> None:
         if is_done(payload):
             self._end()
-            return
-        for number, part in self._parts(self._json(payload), payload):
-            self._feed(number, encode_sse(part, name))
+        else:
+            self._split(payload, partial(encode_sse, event=name))
 
     def _whole(self, body: bytes) -> None:
-        for number, part in self._parts(self._json(body), body, whole=True):
-            self._feed(number, part)
+        self._split(body, None)
         self._end()
 
-    def _parts(self, reply: JSONValue, payload: bytes, *, whole: bool = False) -> Iterator[tuple[int, bytes]]:
-        """Split a reply or a chunk by choice. What cannot be split goes to the first choice."""
+    def _split(self, payload: bytes, frame: Callable[[bytes], bytes] | None) -> None:
+        """Split a chunk, or a whole reply if `frame` is None. What cannot be split goes to the first choice."""
+        reply, own = self._json(payload), list[JSONValue]()
         field = next((name for name in _LISTS if is_object(reply) and is_array(reply.get(name))), "")
-        if not field:
-            yield 0, payload
-            return
-        own: list[JSONValue] = []
-        for position, choice in enumerate(reply[field]):
+        for position, choice in enumerate(reply[field] if field else ()):
             index = choice.get("index") if is_object(choice) else None
-            number = position if whole or type(index) is not int else index
+            number = index if frame and type(index) is int else position
             if 0 < number < self._n:
-                yield number, to_wire({**without(reply, *_USAGE), field: [choice]})
+                part = to_wire({**without(reply, *_USAGE), field: [choice]})
+                self._undelivered.append((number, self._decoders[number].feed(frame(part) if frame else part)))
             else:
                 own.append(choice)
-        yield 0, to_wire({**reply, field: own})
-
-    def _feed(self, number: int, data: bytes) -> None:
-        if number not in self._decoders:
-            self._decoders[number] = self._make(self._stream)
-        self._take(number, self._decoders[number].feed(data))
+        part = to_wire({**reply, field: own}) if field else payload
+        self._events += self._decoders[0].feed(frame(part) if frame else part)
 
     def _end(self) -> None:
         self._over = True
-        for number, decoder in self._decoders.items():
-            self._take(number, decoder.close())
-
-    def _take(self, number: int, events: list[Event]) -> None:
-        if number:
-            self._undelivered.append((number, events))
-        else:
-            self._events += events
+        self._events += self._decoders[0].close()
+        self._undelivered += [(number, decoder.close()) for number, decoder in self._decoders.items() if number]
 
     def _drain(self) -> list[Event]:
         events = super()._drain()
         self._has_content = self._has_content or any(not isinstance(event, _BEFORE_CONTENT) for event in events)
         if self._has_content:
-            undelivered, self._undelivered = self._undelivered, []
-            for number, batch in undelivered:
-                if batch:
-                    self._deliver(number, batch)
+            batches, self._undelivered = self._undelivered, []
+            for number, batch in filter(itemgetter(1), batches):
+                self._deliver(number, batch)
         return events
 
     def _learn(self, read: bytes, name: str, payload: bytes) -> FrameTemplate | None:

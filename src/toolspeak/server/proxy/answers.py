@@ -88,41 +88,36 @@ class SharedRequest(WrappedUpstream):
         #: The numbers of the answers that needed no request of their own.
         self.delivered: set[int] = set()
 
-    def _batches(self, request: Request, *, passthrough_bytes: bool) -> Batches:
+    async def _batches(self, request: Request, *, passthrough_bytes: bool) -> Batches:
         at, self._opened = self._opened, self._opened + 1
-        return self._own_answer(at, request) if at else self._first_answer(request)
-
-    async def _first_answer(self, request: Request) -> Batches:
-        options = msgspec.structs.replace(request.options, n=self._n)
-        OTHER_ANSWERS.set(self._deliver)
-        for asked in (msgspec.structs.replace(request, options=options), request):
+        requests = [request]
+        if at:
+            while batch := await self._queues[at].get():
+                yield batch
+            if at in self.delivered:
+                return
+            yield [Noted(_SEPARATE)]
+        else:
+            OTHER_ANSWERS.set(self._deliver)
+            options = msgspec.structs.replace(request.options, n=self._n)
+            requests.insert(0, msgspec.structs.replace(request, options=options))
+        for each in requests:
             try:
-                async with aclosing(self._upstream.open(asked)) as batches:
+                async with self._slots, aclosing(self._upstream.open(each)) as batches:
                     async for batch in batches:
                         yield batch
                 break
             except UpstreamError as error:  # raised before the first batch
-                if asked is request or error.upstream_status not in _REFUSALS:
-                    raise
-        # After an error the other turns wait until they are cancelled, because a failure ends all turns.
-        self._maker.answers_singly = not self.delivered
-        for queue in self._queues.values():
-            queue.put_nowait(None)
+                if each is request or error.upstream_status not in _REFUSALS:
+                    raise  # the other turns need not be told, because a failure ends all turns
+        if not at:
+            self._maker.answers_singly = not self.delivered
+            for queue in self._queues.values():
+                queue.put_nowait(None)
 
     def _deliver(self, at: int, events: list[Event]) -> None:
         self.delivered.add(at)
         self._queues[at].put_nowait(events)
-
-    async def _own_answer(self, at: int, request: Request) -> Batches:
-        queue = self._queues[at]
-        while batch := await queue.get():
-            yield batch
-        if at in self.delivered:
-            return
-        async with self._slots, aclosing(self._upstream.open(request)) as batches:
-            yield [Noted(_SEPARATE)]
-            async for batch in batches:
-                yield batch
 
 
 class SeveralTurns:

@@ -161,7 +161,7 @@ class Service(PassthroughBase):
             except UpstreamError as error:
                 field = refused_field(error, posted.payload, request)
                 if field and field not in refused:
-                    refused[field] = _UNKNOWN_FIELD(_error_text(error)) is not None
+                    refused[field] = _UNKNOWN_FIELD(f"{error} {error.body}") is not None
                     posted.payload = without_fields(posted.payload, (field,))
                     notes.append(Noted(refusal_note(field)))
                     continue
@@ -269,7 +269,8 @@ class RefusedFields:
         until, fields = self._by_model.get(request.model, (0.0, ()))
         if self._clock() >= until:
             return ()
-        return tuple(each for each in fields if _may_change(each, request) and not _would_lose(each, request))
+        kept = {each for each in request.options.extra if not _REPLACEMENTS.get(each)}  # a renamed field is not lost
+        return tuple(field for field in fields if field not in kept and _may_change(field, request))
 
     def remember(self, request: Request, fields: tuple[str, ...]) -> None:
         """Remember refused fields. Called after a request without them has succeeded."""
@@ -283,7 +284,7 @@ def refused_field(error: UpstreamError, payload: bytes, request: Request) -> str
     """Return the field that an error names as its cause and that may be changed, or an empty string."""
     if error.upstream_status not in _REQUEST_ERRORS:
         return ""
-    error_text = _error_text(error)
+    error_text = f"{error} {error.body}"
     sent: JSONObject = msgspec.json.decode(payload)
     ours = (
         field
@@ -291,10 +292,6 @@ def refused_field(error: UpstreamError, payload: bytes, request: Request) -> str
         if any(field in each for each in _containers(sent, field)) and _may_change(field, request)
     )
     return next((field for field in ours if re.search(rf"(?<!\w){field}(?!\w)", error_text)), "")
-
-
-def _error_text(error: UpstreamError) -> str:
-    return f"{error} {error.body}"
 
 
 def _containers(body: JSONObject, field: str) -> list[JSONObject]:
@@ -310,11 +307,6 @@ def _may_change(field: str, request: Request) -> bool:
     if field in _CALLERS:
         return field in options.dispensable
     return field not in options.own and not (field == "store" and field in options.extra)
-
-
-def _would_lose(field: str, request: Request) -> bool:
-    """Whether a request would lose a field that its caller has sent."""
-    return field in request.options.extra and not _REPLACEMENTS[field]
 
 
 def without_fields(payload: bytes, fields: tuple[str, ...]) -> bytes:
