@@ -14,7 +14,7 @@ from typing import TypeAlias
 from ...core.events import Event, Failure, Noted, UsageSeen
 from ...core.types import JSONValue, is_array, is_object
 from .fields import to_wire, without
-from .framing import FrameTemplate, encode_sse
+from .framing import encode_sse
 from .reply_decoder import BaseReplyDecoder, is_done
 
 #: Receives events of a choice other than the first, with the number of the choice.
@@ -77,7 +77,3 @@ class ChoicesDecoder(BaseReplyDecoder):
             for number, batch in filter(itemgetter(1), batches):
                 self._deliver(number, batch)
         return events
-
-    def _learn(self, read: bytes, name: str, payload: bytes) -> FrameTemplate | None:
-        """Return None: the decoders of the choices learn templates of their own."""
-        return None

@@ -226,18 +226,15 @@ def open_reply(
         page = _plain(inflate, first)[:_MAX_PAGE_BYTES].decode("utf-8", "backslashreplace")
         message = "the service answered with a web page"
         raise UpstreamError(message, hint=hint, upstream_status=source.status, body=shorten(clean(page)))
-    decoder = _decoder(codec, request, _STREAMS.get(media, request.stream), clean)
+    streams, n = _STREAMS.get(media, request.stream), request.options.n
+    deliver = OTHER_ANSWERS.get() if n > 1 and codec.several_answers else None
+    if deliver is None:
+        decoder = codec.decoder(streams)
+    else:
+        decoder = ChoicesDecoder(streams, codec.decoder, n, lambda at, events: deliver(at, redact_batch(events, clean)))
     if never is not None:
         decoder.capture_raw(never)
     return ReplyStream(source, first, decoder, inflate, clean)
-
-
-def _decoder(codec: Codec, request: Request, streams: bool, clean: Clean) -> BaseReplyDecoder:
-    deliver = OTHER_ANSWERS.get() if request.options.n > 1 and codec.several_answers else None
-    if deliver is None:
-        return codec.decoder(streams)
-    n = request.options.n
-    return ChoicesDecoder(streams, codec.decoder, n, lambda at, events: deliver(at, redact_batch(events, clean)))
 
 
 async def read_error_body(source: IncomingResponse, body: bytes) -> bytes:
