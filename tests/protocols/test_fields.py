@@ -13,7 +13,7 @@ from toolspeak.errors import UsageError
 from toolspeak.protocols import anthropic, gemini, ollama, openai_chat, openai_responses
 from toolspeak.protocols.shared.fields import count, parse_object, request_fields, shorten
 from toolspeak.protocols.shared.request_parts import declared_tools
-from toolspeak.protocols.shared.validation import count_field, int_field, number_field
+from toolspeak.protocols.shared.validation import int_field, number_field
 
 MODULES = {
     "anthropic": anthropic,
@@ -129,11 +129,11 @@ def test_anything_else_is_no_whole_number(given: JSONValue):
         int_field(given, "max_tokens")
 
 
-def test_a_count_is_positive_and_one_by_default():
-    assert [count_field(given, "n") for given in (None, 1, 3.0)] == [1, 1, 3]
-    for given in (0, -2):
+def test_a_count_is_positive():
+    assert [int_field(given, "n", positive=True) for given in (None, 1, 3.0)] == [None, 1, 3]
+    for given in (0, -2, 0.5):
         with pytest.raises(UsageError, match=f"`n` must be at least 1, not {given}"):
-            count_field(given, "n")
+            int_field(given, "n", positive=True)
 
 
 # ---- what is said of a body that is no JSON

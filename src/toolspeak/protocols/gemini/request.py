@@ -14,7 +14,7 @@ from ...errors import UsageError
 from ..shared.dropped_fields import foreign_media_notes, foreign_notes
 from ..shared.fields import filled, object_or_empty, request_fields, to_wire, without
 from ..shared.request_parts import add_own_fields, copy_extra_fields
-from ..shared.validation import count_field, int_field, number_field, object_field, text_field, texts_field
+from ..shared.validation import int_field, number_field, object_field, text_field, texts_field
 from .messages import decode_contents, decode_system, encode_contents, is_sendable
 from .tools import TOOL_CONFIG, decode_choice, decode_tools, encode_choice, encode_tools, is_own, to_json_schema
 from .wire import PROTOCOL, normalize_fields
@@ -75,7 +75,7 @@ def _options(config: JSONObject, extra: JSONObject) -> Options:
         number_field(config.get("topP"), f"{_CONFIG}.topP"),
         int_field(config.get("seed"), f"{_CONFIG}.seed"),
         texts_field(config.get("stopSequences"), f"{_CONFIG}.stopSequences"),
-        count_field(config.get("candidateCount"), f"{_CONFIG}.candidateCount"),
+        int_field(config.get("candidateCount"), f"{_CONFIG}.candidateCount", positive=True) or 1,
         form,
         extra=extra,
     )

@@ -27,7 +27,6 @@ from ..shared.tools_cache import cached_tools
 from ..shared.validation import (
     array_field,
     bool_field,
-    count_field,
     int_field,
     name_field,
     number_field,
@@ -132,7 +131,7 @@ def _options(fields: JSONObject, legacy: bool) -> Options:
         number_field(fields.get("top_p"), "top_p"),
         int_field(fields.get("seed"), "seed"),
         texts_field([stop] if isinstance(stop, str) else stop, "stop"),
-        count_field(fields.get("n"), "n"),
+        int_field(fields.get("n"), "n", positive=True) or 1,
         form,
         extra=extra,
     )
