@@ -281,6 +281,29 @@ def test_a_refused_grammar_does_not_end_the_check_of_the_format():
     assert turned.reply.text == '{"city":"Oslo"}'
 
 
+DECLINED = "I'm sorry, but I can't help with that."
+MARKED: list[Event] = [Noted(Note("refusal", "marked")), TextDelta("No, never."), Finish("stop")]
+
+
+@pytest.mark.requirement("C8", "E5")
+@check_each("stream", [False, True])
+@check_each("answer", [DECLINED, [TextDelta(DECLINED), Finish("stop")], MARKED])
+def test_a_refusal_for_safety_is_not_asked_again_for_the_format(stream: bool, answer: Any):
+    turned = Turn(without_tools(stream=stream), answer)
+    expected = "No, never." if answer is MARKED else DECLINED
+    assert (turned.reply.text, turned.outcome.requests, turned.outcome.failure) == (expected, 1, None)
+    assert turned.notes.count("refusal") == 1
+    told = [type(event) for event in turned.events if isinstance(event, Noted | TextDelta)]
+    assert told.index(Noted) < told.index(TextDelta)
+
+
+@pytest.mark.requirement("C8", "E5")
+@check_each("answer", ['{"town": "I can\'t help with that."}', "I don't have access to the internet.", "It is Oslo."])
+def test_other_answers_without_the_format_are_asked_again(answer: str):
+    turned = Turn(without_tools(), answer, '{"city": "Oslo"}')
+    assert (turned.reply.text, turned.outcome.requests, "refusal" in turned.notes) == ('{"city": "Oslo"}', 2, False)
+
+
 @pytest.mark.requirement("C8", "B15")
 def test_a_schema_is_checked_before_anything_is_asked():
     with pytest.raises(SchemaError, match="the response format cannot be used"):

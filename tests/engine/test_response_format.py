@@ -137,6 +137,57 @@ def test_a_schema_that_is_none_is_the_callers_mistake(schema: JSONValue):
         check_format("{}", ResponseFormat(schema))
 
 
+@check_each("types", ["nonsense", ["object", "thing"], None, 3])
+def test_a_schema_of_an_unknown_type_is_the_callers_mistake(types: JSONValue):
+    with pytest.raises(SchemaError, match="cannot be used: the schema has the unknown type"):
+        check_format("{}", ResponseFormat({"type": types}))
+
+
+NAMED = ResponseFormat(CITY.schema, "city_plan")
+TITLED = ResponseFormat({**CITY.schema, "title": "CityPlan"})
+OPTIONAL = ResponseFormat({"type": "object", "properties": {"city": {}}, "additionalProperties": False}, "Plan")
+TABLE = ResponseFormat({"type": "object", "additionalProperties": {"type": "object"}}, "Plan")
+
+
+@pytest.mark.requirement("C8")
+@check_each(
+    ("text", "wanted", "value"),
+    [
+        ('{"city_plan": {"city": "Oslo"}}', NAMED, {"city": "Oslo"}),
+        ('Here: {"CityPlan": {"city": "Oslo", "days": "3"}}', NAMED, {"city": "Oslo", "days": 3}),
+        ('{"city_plan": {"city": "Oslo"}}', TITLED, {"city": "Oslo"}),
+        ('{"plan": {"city": "Oslo"}}', OPTIONAL, {"city": "Oslo"}),
+        ('{"numbers": [1, 2]}', ResponseFormat(LIST.schema, "numbers"), [1, 2]),
+    ],
+)
+def test_a_value_wrapped_in_the_name_of_the_schema_is_unwrapped_and_noted(
+    text: str, wanted: ResponseFormat, value: JSONValue
+):
+    formatted = check_format(text, wanted)
+    assert (formatted.problem, json.loads(formatted.text)) == ("", value)
+    assert "format_unwrapped" in [note.code for note in formatted.notes]
+
+
+@pytest.mark.requirement("C8")
+@check_each(
+    ("text", "wanted"),
+    [
+        ('{"city_plan": {"town": "Oslo"}}', NAMED),
+        ('{"city_plan": {"city": "Oslo"}, "days": 3}', NAMED),
+        ('{"other": {"city": "Oslo"}}', NAMED),
+        ('{"": {"city": "Oslo"}}', CITY),
+        ('{"true": {"city": "Oslo"}}', ResponseFormat({**CITY.schema, "title": True})),
+    ],
+)
+def test_other_values_are_not_unwrapped(text: str, wanted: ResponseFormat):
+    assert check_format(text, wanted).problem
+
+
+@pytest.mark.requirement("C8")
+def test_a_value_that_fits_is_not_unwrapped():
+    assert check_format('{"plan": {}}', TABLE) == FormattedAnswer('{"plan": {}}')
+
+
 _VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),

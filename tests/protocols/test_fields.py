@@ -129,6 +129,13 @@ def test_anything_else_is_no_whole_number(given: JSONValue):
         int_field(given, "max_tokens")
 
 
+def test_a_count_is_positive():
+    assert [int_field(given, "n", positive=True) for given in (None, 1, 3.0)] == [None, 1, 3]
+    for given in (0, -2, 0.5):
+        with pytest.raises(UsageError, match=f"`n` must be at least 1, not {given}"):
+            int_field(given, "n", positive=True)
+
+
 # ---- what is said of a body that is no JSON
 
 HALVED = "lone surrogate"

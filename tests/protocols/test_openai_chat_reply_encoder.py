@@ -354,3 +354,32 @@ def test_a_failure_ends_the_stream_of_several_answers(begun: bool):
     sent = _choices(*before, (1, [Failure("it fell over"), Finish("error")]))
     assert "it fell over" in _documents(sent)[-1]["error"]["message"]
     assert b"[DONE]" not in sent
+
+
+# ---- refusals
+
+
+NO: list[Event] = [Noted(Note("refusal", "")), TextDelta("I "), TextDelta("won't."), Finish("stop")]
+AGAIN: list[Event] = [Noted(Note("refusal", "")), Noted(Note("retry_refusal", "")), TextDelta("Yes."), Finish("stop")]
+
+
+@pytest.mark.requirement("C8")
+@check_each(("events", "content", "refusal"), [(NO, None, "I won't."), (AGAIN, "Yes.", None), (NO[:1], "", None)])
+def test_a_refusal_has_a_field_of_its_own(events: list[Event], content: str | None, refusal: str | None):
+    reply = fold([*events, Finish("stop")])
+    message = json.loads(encode_reply(reply, PLAIN, id="a", created=7, model="m"))["choices"][0]["message"]
+    assert (message["content"], message["refusal"]) == (content, refusal)
+    deltas = [chunk["choices"][0]["delta"] for chunk in streamed(events)[:-1]]
+    for field, text in {"content": content, "refusal": refusal}.items():
+        assert "".join(delta.get(field) or "" for delta in deltas) == (text or "")
+
+
+@pytest.mark.requirement("C8")
+def test_a_refusal_of_an_upstream_reaches_the_client_as_one():
+    answer = json.dumps(
+        {"choices": [{"message": {"content": None, "refusal": "No."}, "finish_reason": "stop"}]}
+    ).encode()
+    decoder = ReplyDecoder(False)
+    reply = fold([*decoder.feed(answer), *decoder.close()])
+    message = json.loads(encode_reply(reply, PLAIN, id="a", created=7, model="m"))["choices"][0]["message"]
+    assert (message["content"], message["refusal"]) == (None, "No.")

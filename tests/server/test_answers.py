@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from tests.cases import check_each
 from tests.server.asgi_client import Answer, ask, run
 from tests.server.live_proxy import between, live
 from tests.server.protocol_clients import sse
+from tests.upstreams.loopback_server import Heard, head
 from toolspeak.core.events import Event, Failure, Finish, TextDelta, UsageSeen
 from toolspeak.core.types import Options, Request, Tool, Usage
 from toolspeak.engine.planning.strategy import Settings
@@ -66,7 +68,8 @@ def test_every_answer_is_a_choice_whatever_the_upstream(upstream: str, tools: li
     assert sorted(choice["message"]["content"] for choice in reply["choices"]) == sorted(CITIES)
     assert (reply["usage"]["prompt_tokens"], reply["usage"]["completion_tokens"]) == (60, 30)
     assert json.loads(answer.header("x-toolspeak"))["requests"] == 3
-    assert [request.options.n for request in model.asked] == [1, 1, 1]
+    first = 3 if upstream == "openai_chat" and not tools else 1  # the model gives one answer, so two more are needed
+    assert [request.options.n for request in model.asked] == [first, 1, 1]
 
 
 def test_streamed_choices_are_told_apart():
@@ -128,6 +131,121 @@ def test_one_that_fails_fails_the_request(stream: bool):
     assert (answer.status, "no answer in the requested format" in answer.message) == (502, True)
 
 
+@check_each("n", [0, -1, 1.5, "2", True])
+def test_the_number_of_answers_must_be_positive(n: Any):
+    model = Numbered(*CITIES)
+    asked = (_post(model, {"messages": MESSAGES, "n": n}), "`n` must be ")
+    contents = [{"role": "user", "parts": [{"text": "Name a city."}]}]
+    body = {"contents": contents, "generationConfig": {"candidateCount": n}}
+    other = (_post(model, body, path="/v1beta/models/m:generateContent"), "candidateCount` must be ")
+    for answer, message in (asked, other):
+        assert (answer.status, message in answer.message) == (400, True)
+    assert model.asked == []
+
+
+# ---- one request to the upstream
+
+
+def _chat(texts: Sequence[str], stream: bool) -> bytes:
+    usage = {"prompt_tokens": 20, "completion_tokens": 10}
+    if not stream:
+        choices = [
+            {"index": at, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+            for at, text in enumerate(texts)
+        ]
+        return json.dumps({"choices": choices, "usage": usage}).encode()
+    pieces = [(at, {"content": letter}, None) for letters in zip_longest(*texts) for at, letter in enumerate(letters)]
+    ends = [(at, {}, "stop") for at in range(len(texts))]
+    chunks: list[Any] = [
+        {"choices": [{"index": at, "delta": delta, "finish_reason": reason}]} for at, delta, reason in pieces + ends
+    ]
+    lines = [f"data: {json.dumps(chunk)}\n\n" for chunk in [*chunks, {"choices": [], "usage": usage}]]
+    return ("".join(lines) + "data: [DONE]\n\n").encode()
+
+
+class Service:
+    """A chat service that gives up to `most` answers to one request, or refuses to give several."""
+
+    def __init__(self, most: int = 128, refusal: str = "") -> None:
+        self._most = most
+        self._refusal = refusal
+        self.asked: list[int] = []
+
+    def answer(self) -> Any:
+        async def answer(heard: Heard) -> None:
+            body = json.loads(heard.body)
+            n, stream = body.get("n", 1), bool(body.get("stream"))
+            self.asked.append(n)
+            status, reply = "200 OK", _chat([f"{len(self.asked)}.{at}" for at in range(min(n, self._most))], stream)
+            if n > 1 and self._refusal:
+                status, reply = f"{self._refusal} Bad", b'{"error": {"message": "only one choice is possible"}}'
+            kind = "text/event-stream" if stream and status == "200 OK" else "application/json"
+            await heard.send(head(f"content-type: {kind}", f"content-length: {len(reply)}", status=status), reply)
+
+        return answer
+
+    def talk(self, *bodies: dict[str, Any], settings: Settings | None = None) -> list[Answer]:
+        async def talk() -> list[Answer]:
+            async with between(self.answer(), "openai_chat", settings or Settings()) as (app, _):
+                asked = {"model": "m", "messages": MESSAGES}
+                return [await ask(app, "POST", "/v1/chat/completions", body={**asked, **body}) for body in bodies]
+
+        return run(talk())
+
+
+def _choices(answer: Answer) -> list[str]:
+    """The texts of the choices of a whole or streamed answer."""
+    if answer.body.startswith(b"{"):
+        return [choice["message"]["content"] for choice in answer.json["choices"]]
+    texts: dict[int, str] = {}
+    for _, data in sse(answer.body)[:-1]:
+        for choice in json.loads(data)["choices"]:
+            texts[choice["index"]] = texts.get(choice["index"], "") + (choice["delta"].get("content") or "")
+    return [texts[at] for at in sorted(texts)]
+
+
+@check_each("stream", [False, True])
+def test_without_tools_one_request_asks_for_all_answers(stream: bool):
+    service = Service()
+    (answer,) = service.talk({"n": 6, "seed": 3, "stream": stream, "stream_options": {"include_usage": True}})
+    assert (service.asked, _choices(answer)) == ([6], [f"1.{at}" for at in range(6)])
+    assert (b'"prompt_tokens":20' in answer.body, b'"completion_tokens":10' in answer.body) == (True, True)
+    if not stream:
+        assert json.loads(answer.header("x-toolspeak"))["requests"] == 1
+
+
+@check_each("stream", [False, True])
+@check_each(
+    "most, refusal, first, later",
+    [
+        (1, "", [3, 1, 1], [1, 1, 1]),
+        (2, "", [3, 1], [3, 1]),
+        (9, "400", [3, 1, 1, 1], [1, 1, 1]),
+        (9, "422", [3, 1, 1, 1], [1, 1, 1]),
+    ],
+)
+def test_missing_answers_are_requested_one_by_one(
+    stream: bool, most: int, refusal: str, first: list[int], later: list[int]
+):
+    service = Service(most, refusal)
+    answers = service.talk({"n": 3, "stream": stream}, {"n": 3, "stream": stream})
+    assert service.asked == first + later
+    assert [len(_choices(answer)) for answer in answers] == [3, 3]
+
+
+@check_each("stream", [False, True])
+def test_a_failure_of_the_shared_request_fails_the_request(stream: bool):
+    service = Service(refusal="403")
+    (answer,) = service.talk({"n": 3, "stream": stream})
+    assert (service.asked, answer.status, "only one choice" in answer.message) == ([3], 403, True)
+
+
+def test_answers_of_a_conversation_that_may_be_compacted_are_requested_one_by_one():
+    service = Service()
+    (answer,) = service.talk({"n": 2}, settings=Settings(compact="results"))
+    assert (sorted(service.asked), len(_choices(answer))) == ([1, 1], 2)
+
+
 # ---- the requests
 
 
@@ -146,7 +264,7 @@ def test_the_number_of_answers_is_bounded():
 def test_tools_of_the_server_run_once_only():
     planned = PlannedTurn(Played([]), Request("m", ()), None, (Tool("write"),))  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="tools that the server runs"):
-        join_turns([planned, planned])
+        join_turns([planned, planned], None)  # type: ignore[arg-type]
 
 
 # ---- the turns

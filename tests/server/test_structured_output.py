@@ -89,6 +89,20 @@ def test_openai_parses_chat_completions(stream: bool):
 
 
 @check_each("stream", [False, True])
+def test_openai_gets_a_refusal_after_one_request(stream: bool):
+    model = Prosaic("I'm sorry, but I can't help with that.")
+    with live(model, settings=Settings()) as place, _openai(place) as client:
+        asked: Any = {"model": "m", "messages": [{"role": "user", "content": QUESTION}], "response_format": Trip}
+        if stream:
+            with client.chat.completions.stream(**asked) as events:
+                reply = events.get_final_completion()
+        else:
+            reply = client.chat.completions.parse(**asked)
+    message = reply.choices[0].message
+    assert (message.refusal, message.parsed, len(model.asked)) == ("I'm sorry, but I can't help with that.", None, 1)
+
+
+@check_each("stream", [False, True])
 def test_openai_parses_responses(stream: bool):
     with live(Prosaic(), settings=Settings()) as place, _openai(place) as client:
         if stream:
@@ -251,12 +265,13 @@ def test_a_valid_answer_is_not_changed_and_mode_off_changes_nothing():
     assert (seen.text, len(model.asked), len(model.asked[0].messages)) == (PROSE, 1, 1)
 
 
-def test_an_unusable_schema_is_refused_before_anything_is_asked():
+@check_each("schema", ["a string", {"type": "nonsense"}])
+def test_an_unusable_schema_is_refused_before_anything_is_asked(schema: Any):
     model = Prosaic()
 
     async def talk() -> Any:
         body = {"model": "m", "messages": [{"role": "user", "content": QUESTION}]}
-        form = {"type": "json_schema", "json_schema": {"name": "x", "schema": "a string"}}
+        form = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
         async with between(model, "openai_chat", Settings()) as (app, _):
             return await ask(app, "POST", "/v1/chat/completions", body={**body, "response_format": form})
 

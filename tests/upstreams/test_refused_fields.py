@@ -160,3 +160,46 @@ def test_what_is_remembered_is_of_one_model_for_a_while_and_bounded():
         refused.remember(Request(str(at), ()), ("store",))
     assert refused.for_request(one) == ()
     assert refused.for_request(Request("299", ())) == ("store",)
+
+
+def answers(errors: dict[str, str], *requests: Request) -> list[dict[str, Any]]:
+    """The bodies heard by a service that answers each of these fields with an error."""
+
+    async def respond(heard: Heard) -> None:
+        words = next((words for field, words in errors.items() if field in heard.json), "")
+        body = json.dumps({"error": {"message": words}}).encode() if words else GOOD
+        await heard.send(answer("400 Bad" if words else "200 OK", body))
+
+    async def talk() -> list[dict[str, Any]]:
+        async with serving(respond) as server:
+            upstream = HttpUpstream(server.url, world=Instant().world)
+            for each in requests:
+                await reply(upstream, each)
+            await upstream.close()
+            return [heard.json for heard in server.heard]
+
+    return run(talk())
+
+
+def test_a_field_of_the_callers_is_tried_whatever_was_refused_before():
+    ours = request(stream=True)
+    theirs = msgspec.structs.replace(ours, options=Options(extra={"stream_options": {"include_usage": True}}))
+    bodies = answers({"stream_options": WORDS["stream_options"]}, ours, ours, theirs, ours)
+    assert ["stream_options" in body for body in bodies] == [True, False, False, True, False, False]
+
+
+@check_each(
+    ("words", "remembered"),
+    [
+        (WORDS["max_tokens"], True),
+        ("max_tokens: Extra inputs are not permitted", True),
+        ("this model does not support max_tokens", True),
+        ("max_tokens is too large: 1000000000. The limit is 4096.", False),
+        ("`max_tokens` must be positive", False),
+    ],
+)
+def test_a_complaint_about_a_value_changes_no_other_request(words: str, remembered: bool):
+    limited = msgspec.structs.replace(request(), options=Options(max_tokens=5))
+    bodies = answers({"max_tokens": words}, limited, limited)
+    expected = [True, False, False] if remembered else [True, False, True, False]
+    assert ["max_tokens" in body for body in bodies] == expected

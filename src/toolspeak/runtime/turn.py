@@ -143,6 +143,10 @@ class EngineTurn:
         self._waiting_since = 0.0
         self._held_since = 0.0  # `upstream_seconds` when the first held-back output arrived; 0 if none is held back
 
+    def use_upstream(self, upstream: Upstream) -> None:
+        """Send the requests to another upstream. Call this before the turn starts."""
+        self._upstream = upstream
+
     @property
     def answered(self) -> tuple[AttemptTrace, ...]:
         return self._engine.completed_attempts

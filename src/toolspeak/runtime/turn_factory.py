@@ -104,6 +104,8 @@ class TurnFactory:
         self._templates = templates
         self.tool_memory = ToolMemory(state)
         self._context_memory = ContextMemory()
+        #: Whether the upstream has ignored or refused a request for several answers.
+        self.answers_singly = False
 
     def look_up(self, tenant: str = "") -> ProfileMatch:
         """Return what is known about the model for this tenant."""

@@ -18,9 +18,12 @@ from ..core.events import CallStart, Event, Failure, Finish, FinishReason, Noted
 from ..core.text import printable
 from ..core.types import Request, Usage
 from ..errors import UpstreamError, UpstreamTimeout
+from ..protocols.shared.choices_decoder import Deliver
 
 #: The event loop time at which the caller stops waiting for the turn; infinity means never.
 DEADLINE: ContextVar[float] = ContextVar("toolspeak_deadline", default=math.inf)
+#: Receives the other answers to a request for several; without it, only the first is used.
+OTHER_ANSWERS: ContextVar[Deliver | None] = ContextVar("toolspeak_other_answers", default=None)
 
 #: The events decoded from one read.
 Batch: TypeAlias = Sequence[Event]

@@ -5,34 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from importlib import import_module
-from typing import Protocol
 
 import msgspec
 
-from ..core.events import Event, Failure
+from ..core.events import Failure
 from ..core.types import Note, Request
 from ..errors import ConfigError
+from ..protocols.shared.reply_decoder import BaseReplyDecoder
 from .http.address import BaseUrl, ends_with_version, parse_base_url, without_ending
-
-
-class Decoder(Protocol):
-    """Decodes the bytes of a reply into events. `Finish` or `Failure` ends the reply."""
-
-    @property
-    def finished(self) -> bool:
-        """Whether the finish reason has arrived. After that, a broken connection loses no part of the answer."""
-        ...
-
-    def feed(self, data: bytes, /) -> list[Event]:
-        """Decode more bytes and return the events they complete."""
-        ...
-
-    def close(self) -> list[Event]:
-        """Return the final events, at the end of the body."""
-        ...
-
-    def capture_raw(self, secrets: tuple[bytes, ...] = ()) -> None:
-        """From now on, attach raw bytes to the events, except bytes that contain one of `secrets`."""
 
 
 class Codec(msgspec.Struct, frozen=True):
@@ -45,7 +25,7 @@ class Codec(msgspec.Struct, frozen=True):
     encode: Callable[[Request], bytes]
     #: Returns notes about everything that `encode` drops or rewrites.
     notes: Callable[[Request], tuple[Note, ...]]
-    decoder: Callable[[bool], Decoder]
+    decoder: Callable[[bool], BaseReplyDecoder]
     #: Decodes an error response from its status (400 or more), body, and headers by lower-case name.
     error: Callable[[int, bytes, Mapping[str, str]], Failure]
     #: The header for the API key, and the prefix of its value.
@@ -56,11 +36,15 @@ class Codec(msgspec.Struct, frozen=True):
     version: str = ""
     #: Path endings to strip from the base URL, because users often copy the full URL of an API method.
     endings: tuple[str, ...] = ()
+    #: Whether one request can ask for several answers.
+    several_answers: bool = False
 
 
 #: The codecs without the functions that the package of each protocol provides.
 _CODECS: dict[str, Callable[..., Codec]] = {
-    "openai_chat": partial(Codec, "openai", lambda request: "/chat/completions", endings=("/chat/completions",)),
+    "openai_chat": partial(
+        Codec, "openai", lambda request: "/chat/completions", endings=("/chat/completions",), several_answers=True
+    ),
     "openai_responses": partial(Codec, "openai", lambda request: "/responses", endings=("/responses",)),
     "anthropic": partial(
         Codec,
@@ -80,6 +64,7 @@ _CODECS: dict[str, Callable[..., Codec]] = {
         key_prefix="",
         version="/v1beta",
         endings=("/models",),
+        several_answers=True,
     ),
     # Under `/v1`, Ollama speaks OpenAI's protocol. Users may have copied that base URL for the same server.
     "ollama": partial(Codec, "ollama", lambda request: "/api/chat", endings=("/api/chat", "/api", "/v1")),

@@ -61,7 +61,7 @@ from .observations import written_dialect
 from .output_gate import CHECKED, LIVE, MAX_HELD_CHARS, OutputGate, TextPolicy
 from .phases import FIRST_PHASE, PHASES, Phase, PhaseName
 from .request_builder import RequestBuilder
-from .response_format import check_format
+from .response_format import REFUSAL, check_format, is_refusal
 from .trace import AttemptTrace, Trace
 from .upstream_limits import NO_NATIVE_TOOLS, UpstreamLimitation, demands_alternation, detect_limitation
 
@@ -418,8 +418,10 @@ class Engine:
         if response_format is None or not self._checks_format(current.phase) or current.reason in _CUTTING:
             return None
         formatted = check_format(self._gate.held_text, response_format)
-        if formatted.problem:
-            return Fault("bad_format", formatted.problem)
+        if formatted.problem and not any(note.code == REFUSAL for note in current.reply().notes):
+            if not is_refusal(formatted.text):
+                return Fault("bad_format", formatted.problem)
+            out.append(Noted(Note(REFUSAL, "the model declined instead of answering in the requested format")))
         out.extend(Noted(note) for note in formatted.notes)
         out.extend(self._gate.release(formatted.text))
         return None

@@ -9,16 +9,21 @@ import msgspec
 from ...core.json_repair.parser import UNSAFE_NOTES, VALUE_CHANGING_NOTES
 from ...core.json_repair.whole_text import complete_documents
 from ...core.schema.argument_schema import ArgumentSchema
+from ...core.schema.json_values import fold_key
 from ...core.schema.work_limit import WorkLimit
 from ...core.types import JSONValue, Note, ResponseFormat, is_object
 from ...errors import SchemaError
 from ..prompting.escaping import json_text
+from ..refusals.classifier import classify
 
 #: Added to the end of long conversations.
 FORMAT_REMINDER = "Answer with JSON only, as described at the beginning."
 #: Codes of repairs after which a value may differ from what the model meant.
 _DOUBTFUL_NOTES = UNSAFE_NOTES | VALUE_CHANGING_NOTES
 _REPAIRED = Note("format_repaired", "the answer was not strict JSON")
+#: The code of a note on text that an upstream has marked as a refusal, or that is recognised as one.
+REFUSAL = "refusal"
+_UNWRAPPED = Note("format_unwrapped", "the value was wrapped in an object with the name of the schema")
 
 
 class FormattedAnswer(msgspec.Struct, frozen=True):
@@ -52,11 +57,20 @@ def compile_format(response_format: ResponseFormat) -> ArgumentSchema:
         SchemaError: the format has no usable schema.
     """
     try:
-        return ArgumentSchema.of(response_format.schema)
+        compiled = ArgumentSchema.of(response_format.schema)
+        given, used = compiled.parameters, compiled.schema
+        if is_object(given) and "type" in given and is_object(used) and "type" not in used:
+            raise SchemaError(f"the schema has the unknown type {given['type']!r:.80}")
     except SchemaError as error:
         reason = str(error.args[0]).replace("`parameters`", "the schema")
         hint = "simplify the schema, or ask for any JSON object"
         raise SchemaError(f"the response format cannot be used: {reason}", hint=hint) from error
+    return compiled
+
+
+def is_refusal(text: str) -> bool:
+    """Whether an answer without JSON declines the request for reasons of safety. Asking again would not help."""
+    return classify(text).category == "safety" and not _documents(text)
 
 
 def check_format(text: str, response_format: ResponseFormat) -> FormattedAnswer:
@@ -98,5 +112,17 @@ def _checked(document: _Document, response_format: ResponseFormat, work: WorkLim
         return document
     if response_format.schema is None:
         return value, notes, "" if is_object(value) else "the answer is not a JSON object"
-    aligned = compile_format(response_format).coerce(value, work=work)
+    schema = compile_format(response_format)
+    aligned = schema.coerce(value, work=work)
+    if (aligned.problems or aligned.notes) and _is_wrapped(value, response_format):
+        inner = schema.coerce(*value.values(), work=work)
+        if not inner.problems:
+            return inner.value, (*notes, _UNWRAPPED, *inner.notes), ""
     return aligned.value, (*notes, *aligned.notes), "; ".join(aligned.problems)
+
+
+def _is_wrapped(value: JSONValue, response_format: ResponseFormat) -> bool:
+    """Whether a value has one member, with the name of the schema as its key."""
+    title = response_format.schema.get("title") if is_object(response_format.schema) else None
+    names = [fold_key(name) for name in (response_format.name, title) if name and isinstance(name, str)]
+    return is_object(value) and len(value) == 1 and fold_key(next(iter(value))) in names

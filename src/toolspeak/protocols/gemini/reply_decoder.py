@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from ...core.events import Event, Failure, Finish, FinishReason, OpaqueSeen, ReasoningDelta, TextDelta, UsageSeen
 from ...core.types import JSONObject, JSONValue, Opaque, is_array, is_object
 from ..shared.fields import filled, read_json, shorten, text_or_empty, without
-from ..shared.framing import MAX_EVENT, FrameError, FrameTemplate
+from ..shared.framing import MAX_EVENT, FrameError
 from ..shared.passthrough_bytes import RawCapture
 from ..shared.reply_decoder import is_done
 from ..shared.unstreamed_calls import WholeCallDecoder
@@ -77,10 +77,6 @@ class ReplyDecoder(WholeCallDecoder):
         if self._sniffed and data.removeprefix(_BOM).lstrip()[:1] == b"[":
             self._array = ArrayDecoder()
         return data
-
-    def _learn(self, read: bytes, name: str, payload: bytes) -> FrameTemplate | None:
-        """Return None: token counts differ between events, so they cannot share a template."""
-        return None
 
     def _event(self, name: str, payload: bytes) -> None:
         if is_done(payload):

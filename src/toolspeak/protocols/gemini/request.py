@@ -69,14 +69,13 @@ def decode_request(body: bytes | Mapping[str, JSONValue], *, model: str = "", st
 def _options(config: JSONObject, extra: JSONObject) -> Options:
     form, rest = _response_format(without(config, *_CONFIG_FIELDS))
     extra |= filled({_CONFIG: rest})
-    candidates = int_field(config.get("candidateCount"), f"{_CONFIG}.candidateCount")
     return Options(
         int_field(config.get("maxOutputTokens"), f"{_CONFIG}.maxOutputTokens"),
         number_field(config.get("temperature"), f"{_CONFIG}.temperature"),
         number_field(config.get("topP"), f"{_CONFIG}.topP"),
         int_field(config.get("seed"), f"{_CONFIG}.seed"),
         texts_field(config.get("stopSequences"), f"{_CONFIG}.stopSequences"),
-        candidates or 1,
+        int_field(config.get("candidateCount"), f"{_CONFIG}.candidateCount", positive=True) or 1,
         form,
         extra=extra,
     )

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from ...core.events import Event, Failure, Finish, FinishReason, OpaqueSeen, ReasoningDelta, TextDelta
 from ...core.types import JSONObject, Opaque, Usage, is_array, is_object
 from ..shared.fields import MAX_BODY, count, failure_from, list_or_empty, object_or_empty, read_json, shorten
-from ..shared.framing import FrameTemplate, NDJSONDecoder
+from ..shared.framing import NDJSONDecoder
 from ..shared.unstreamed_calls import WholeCallDecoder
 
 #: Kinds of opaque parts: generated images and timings.
@@ -59,9 +59,6 @@ class ReplyDecoder(WholeCallDecoder):
         if not self._over:
             self._end()
         return self._drain()
-
-    def _learn(self, read: bytes, name: str, payload: bytes) -> FrameTemplate | None:
-        """Return None: each line has its own timestamp, so lines cannot share a template."""
 
     def _event(self, name: str, payload: bytes) -> None:
         value = self._json(payload)

@@ -6,6 +6,7 @@ Text deltas, the bulk of a stream, are written from byte templates.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce
 
 import msgspec
 
@@ -16,12 +17,13 @@ from ...core.events import (
     Event,
     Failure,
     FinishReason,
+    Noted,
     OpaqueSeen,
     ReasoningDelta,
     Reply,
     TextDelta,
 )
-from ...core.types import JSONObject, JSONValue, Opaque, Request, ToolCall, Usage, is_array, is_object
+from ...core.types import JSONObject, JSONValue, Note, Opaque, Request, ToolCall, Usage, is_array, is_object
 from ..shared.fields import filled, object_or_empty, take_call_extra, to_line, to_wire
 from ..shared.openai_errors import error_of
 from ..shared.passthrough_bytes import IdentityEncoder
@@ -42,6 +44,7 @@ class ReplyEncoder(IdentityEncoder):
         """`index`: the number of this answer, if the request asks for several."""
         super().__init__()
         self._index = index
+        self._text_field = "content"
         self._adopt({"id": id, "object": CHUNK_OBJECT, "created": created, "model": model})
         self._delta_end = b',"finish_reason":null}]}\n\n'
         self._text_end = b"}" + self._delta_end
@@ -72,7 +75,7 @@ class ReplyEncoder(IdentityEncoder):
         """Set the fields that precede `choices` in all following chunks."""
         self._chunk_start = b"data: " + to_line(fields)[:-1]
         self._delta_start = self._chunk_start + b',"choices":[{"index":%d,"delta":' % self._index
-        self._text_start = self._delta_start + b'{"content":'
+        self._text_start = self._delta_start + b'{"%s":' % self._text_field.encode()
 
     def encode(self, events: Sequence[Event]) -> bytes:
         # Fast path: text deltas make up most of a stream.
@@ -129,7 +132,10 @@ class ReplyEncoder(IdentityEncoder):
         delta: JSONObject | None = None
         match event:
             case TextDelta(text):
-                delta = {"content": text}
+                delta = {self._text_field: text}
+            case Noted(note):
+                self._text_field = _text_field(self._text_field, note)
+                self._text_start = self._delta_start + b'{"%s":' % self._text_field.encode()
             case ReasoningDelta(text):
                 delta = {REASONING_FIELDS[0]: text}
             case CallStart() | CallArgs() | CallEnd():
@@ -216,6 +222,13 @@ class ChoicesEncoder:
         return b"".join(each.close_choice() for each in others) + last.close(dict(extension or {}))
 
 
+def _text_field(field: str, note: Note) -> str:
+    """Return the field for the text that follows a note. Text is a refusal until the model is asked again."""
+    if note.code == "refusal":
+        return "refusal"
+    return "content" if note.code.startswith("retry_") else field
+
+
 def _sends_logprobs(request: Request) -> bool:
     """Whether to send log probabilities. With tools, toolspeak may remove text, so they would not match the reply."""
     return not request.tools
@@ -258,8 +271,10 @@ def encode_reply(
         return to_wire({"error": error_of(reply.failure or FAILED_TURN)})
     legacy = LEGACY in request.options.extra
     called = bool(reply.calls)
-    message: JSONObject = {"role": "assistant", "content": reply.text or (None if called else "")}
-    message |= {"refusal": None, **filled({REASONING_FIELDS[0]: reply.reasoning})}
+    message: JSONObject = {"role": "assistant", "content": None if called else "", "refusal": None}
+    if reply.text:
+        message |= {"content": None, reduce(_text_field, reply.notes, "content"): reply.text}
+    message |= filled({REASONING_FIELDS[0]: reply.reasoning})
     custom = {tool.name for tool in request.tools if tool.kind == "custom"}
     call_extras = [part.data for part in reply.opaque if part.kind == CALL and is_object(part.data)]
     calls = [_wire_call(call, custom) | take_call_extra(call_extras, call.id, call.name) for call in reply.calls]

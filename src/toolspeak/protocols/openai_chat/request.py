@@ -124,14 +124,14 @@ def _options(fields: JSONObject, legacy: bool) -> Options:
         extra[_NEWER_LIMIT] = True
     form, rest = _response_format(fields.get("response_format"))
     extra |= filled({"response_format": rest})
-    n, stop = int_field(fields.get("n"), "n"), fields.get("stop")
+    stop = fields.get("stop")
     return Options(
         limit if newer is None else newer,
         number_field(fields.get("temperature"), "temperature"),
         number_field(fields.get("top_p"), "top_p"),
         int_field(fields.get("seed"), "seed"),
         texts_field([stop] if isinstance(stop, str) else stop, "stop"),
-        1 if n is None else n,
+        int_field(fields.get("n"), "n", positive=True) or 1,
         form,
         extra=extra,
     )

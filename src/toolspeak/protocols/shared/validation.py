@@ -34,8 +34,10 @@ def bool_field(value: JSONValue, path: str, default: bool) -> bool:
     raise type_error(path, "true or false", value)
 
 
-def int_field(value: JSONValue, path: str) -> int | None:
+def int_field(value: JSONValue, path: str, *, positive: bool = False) -> int | None:
     """Validate an integer or null."""
+    if positive and type(value) in (int, float) and value < 1:
+        raise UsageError(f"`{path}` must be at least 1, not {value}")
     if value is None or (isinstance(value, int) and not isinstance(value, bool)):
         return value
     if isinstance(value, float) and abs(value) < _MAX_EXACT_INT and value.is_integer():

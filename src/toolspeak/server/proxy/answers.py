@@ -1,6 +1,7 @@
 """Several answers to one request: one turn for each, and one reply that contains them all.
 
-Each turn sends its own requests, because an answer may have to be asked for again, whatever the others are like.
+If the request needs no changes, one request to the upstream asks for all answers. Otherwise each turn sends its own
+requests, because an answer may have to be asked for again, whatever the others are like.
 """
 
 from __future__ import annotations
@@ -12,15 +13,17 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from ...core.events import Event, Failure, Finish, Reply, UsageSeen, fold
-from ...core.types import JSONValue, Request, Usage
+from ...core.events import Event, Failure, Finish, Noted, Reply, UsageSeen, fold
+from ...core.types import JSONValue, Note, Request, Usage
 from ...engine.turn.actions import TurnOutcome
 from ...engine.turn.trace import AttemptTrace
-from ...errors import UsageError
+from ...errors import UpstreamError, UsageError
 from ...protocols.openai_chat.reply_encoder import ChoicesEncoder
 from ...protocols.shared.fields import to_wire
-from ...runtime.turn import AnyTurn
-from ...runtime.turn_factory import PlannedTurn
+from ...runtime.turn import AnyTurn, EngineTurn
+from ...runtime.turn_factory import PlannedTurn, TurnFactory
+from ...upstreams.base import OTHER_ANSWERS, Batches, Upstream, WrappedUpstream
+from ...upstreams.codecs import codec
 
 #: The only protocol in which several answers can be streamed.
 CHAT: Final = "openai_chat"
@@ -28,6 +31,9 @@ CHAT: Final = "openai_chat"
 MAX_ANSWERS = 128
 #: Maximum number of turns of one request that run at the same time.
 MAX_CONCURRENT = 4
+#: Statuses with which an upstream may refuse a request for several answers.
+_REFUSALS = frozenset({400, 422})
+_SEPARATE = Note("answers_requested_separately", "the upstream does not give several answers to one request")
 #: Batches of turns, by number. An error ends all turns, and None the one turn.
 _Queue: TypeAlias = asyncio.Queue[tuple[int, list[Event] | Exception | None]]
 
@@ -50,11 +56,68 @@ def single_requests(request: Request, *, streams: bool) -> list[Request]:
     return [msgspec.structs.replace(request, options=each) for each in each_options]
 
 
-def join_turns(planned: Sequence[PlannedTurn]) -> PlannedTurn:
+def join_turns(planned: Sequence[PlannedTurn], maker: TurnFactory) -> PlannedTurn:
     """Return the turns of several answers as one. Raises UsageError if they would run server tools several times."""
     if any(each.served for each in planned):
         raise UsageError("several answers are not possible with tools that the server runs", hint="set `n` to 1")
-    return planned[0]._replace(turn=SeveralTurns([each.turn for each in planned]))
+    turns = [each.turn for each in planned]
+    plain = [turn for turn in turns if isinstance(turn, EngineTurn)] if planned[0].plan.kind == "pass" else []
+    if len(plain) < len(turns) or maker.answers_singly or not codec(maker.resolved.protocol).several_answers:
+        return planned[0]._replace(turn=SeveralTurns(turns))
+    shared = SharedRequest(maker.resolved.upstream, maker, len(turns))
+    for turn in plain:
+        turn.use_upstream(shared)
+    return planned[0]._replace(turn=SeveralTurns(turns, shared))
+
+
+class SharedRequest(WrappedUpstream):
+    """The upstream of turns that share one request for `n` answers.
+
+    The first turn sends the request. Each of the others gets one of the answers; if none is left for it, it sends a
+    request of its own.
+    """
+
+    def __init__(self, upstream: Upstream, maker: TurnFactory, n: int) -> None:
+        super().__init__(upstream)
+        self._maker = maker
+        self._n = n
+        self._opened = 0
+        #: The batches for the other turns. None ends an answer.
+        self._queues = {at: asyncio.Queue[list[Event] | None]() for at in range(1, n)}
+        self._slots = asyncio.Semaphore(MAX_CONCURRENT)
+        #: The numbers of the answers that needed no request of their own.
+        self.delivered: set[int] = set()
+
+    async def _batches(self, request: Request, *, passthrough_bytes: bool) -> Batches:
+        at, self._opened = self._opened, self._opened + 1
+        requests = [request]
+        if at:
+            while batch := await self._queues[at].get():
+                yield batch
+            if at in self.delivered:
+                return
+            yield [Noted(_SEPARATE)]
+        else:
+            OTHER_ANSWERS.set(self._deliver)
+            options = msgspec.structs.replace(request.options, n=self._n)
+            requests.insert(0, msgspec.structs.replace(request, options=options))
+        for each in requests:
+            try:
+                async with self._slots, aclosing(self._upstream.open(each)) as batches:
+                    async for batch in batches:
+                        yield batch
+                break
+            except UpstreamError as error:  # raised before the first batch
+                if each is request or error.upstream_status not in _REFUSALS:
+                    raise  # the other turns need not be told, because a failure ends all turns
+        if not at:
+            self._maker.answers_singly = not self.delivered
+            for queue in self._queues.values():
+                queue.put_nowait(None)
+
+    def _deliver(self, at: int, events: list[Event]) -> None:
+        self.delivered.add(at)
+        self._queues[at].put_nowait(events)
 
 
 class SeveralTurns:
@@ -65,8 +128,9 @@ class SeveralTurns:
 
     tool_seconds = 0.0
 
-    def __init__(self, turns: Sequence[AnyTurn]) -> None:
+    def __init__(self, turns: Sequence[AnyTurn], shared: SharedRequest | None = None) -> None:
         self._turns = turns
+        self._shared = shared
         self._answers: list[list[Event]] = [[] for _ in turns]
         self._usage = Usage()
         self.provider = turns[0].provider
@@ -75,7 +139,8 @@ class SeveralTurns:
 
     @property
     def requests_sent(self) -> int:
-        return sum(turn.requests_sent for turn in self._turns)
+        saved = len(self._shared.delivered) if self._shared is not None else 0
+        return sum(turn.requests_sent for turn in self._turns) - saved
 
     @property
     def upstream_seconds(self) -> float:
@@ -96,7 +161,7 @@ class SeveralTurns:
     async def batches(self, *, passthrough_bytes: bool = False) -> AsyncGenerator[list[Event], None]:
         """Yield the events of all turns in batches. The original bytes are never kept."""
         queue: _Queue = asyncio.Queue(1)
-        slots = asyncio.Semaphore(MAX_CONCURRENT)
+        slots = asyncio.Semaphore(MAX_CONCURRENT if self._shared is None else len(self._turns))
         tasks = [asyncio.create_task(self._run(at, slots, queue)) for at in range(len(self._turns))]
         failure: Failure | None = None
         ended = 0

@@ -14,8 +14,10 @@ from typing import Protocol
 from ...core.events import Event, Failure, Finish, Noted, UsageSeen
 from ...core.types import Note, Request
 from ...errors import UpstreamError, UpstreamTimeout
-from ..base import DEADLINE, error_of, redact_batch, shorten
-from ..codecs import Codec, Decoder
+from ...protocols.shared.choices_decoder import ChoicesDecoder
+from ...protocols.shared.reply_decoder import BaseReplyDecoder
+from ..base import DEADLINE, OTHER_ANSWERS, error_of, redact_batch, shorten
+from ..codecs import Codec
 from .connection import TruncatedReply
 
 #: Maximum bytes to read from the body of an error response.
@@ -67,7 +69,7 @@ class ReplyStream:
     """The events of one reply."""
 
     def __init__(
-        self, source: IncomingResponse, first: bytes, decoder: Decoder, inflate: Inflater | None, clean: Clean
+        self, source: IncomingResponse, first: bytes, decoder: BaseReplyDecoder, inflate: Inflater | None, clean: Clean
     ) -> None:
         #: Whether the reply has ended and its connection has been released.
         self.over = False
@@ -224,7 +226,12 @@ def open_reply(
         page = _plain(inflate, first)[:_MAX_PAGE_BYTES].decode("utf-8", "backslashreplace")
         message = "the service answered with a web page"
         raise UpstreamError(message, hint=hint, upstream_status=source.status, body=shorten(clean(page)))
-    decoder = codec.decoder(_STREAMS.get(media, request.stream))
+    streams, n = _STREAMS.get(media, request.stream), request.options.n
+    deliver = OTHER_ANSWERS.get() if n > 1 and codec.several_answers else None
+    if deliver is None:
+        decoder = codec.decoder(streams)
+    else:
+        decoder = ChoicesDecoder(streams, codec.decoder, n, lambda at, events: deliver(at, redact_batch(events, clean)))
     if never is not None:
         decoder.capture_raw(never)
     return ReplyStream(source, first, decoder, inflate, clean)

@@ -151,17 +151,17 @@ class Service(PassthroughBase):
         """Send the request, with retries, and wait for the first event."""
         request, notes = posted.request, posted.notes
         attempt = 0
-        newly_refused: tuple[str, ...] = ()
+        refused: dict[str, bool] = {}  # the newly refused fields, and whether the service does not know them
         while True:
             try:
                 answer, batch = await self._send_once(posted)
-                if newly_refused:
-                    self._fields.remember(request, newly_refused)
+                if any(refused.values()):
+                    self._fields.remember(request, tuple(field for field in refused if refused[field]))
                 return answer, [*redact_batch(notes, self._clean), *batch] if notes else batch
             except UpstreamError as error:
                 field = refused_field(error, posted.payload, request)
-                if field and field not in newly_refused:
-                    newly_refused = (*newly_refused, field)
+                if field and field not in refused:
+                    refused[field] = _UNKNOWN_FIELD(f"{error} {error.body}") is not None
                     posted.payload = without_fields(posted.payload, (field,))
                     notes.append(Noted(refusal_note(field)))
                     continue
@@ -224,7 +224,9 @@ class Service(PassthroughBase):
 
 # Refused fields are request fields that some services reject. toolspeak, not the caller, has added them: usage in
 # streams, stop sequences, rules that are also enforced on the answer. If an error names such a field, the request is
-# sent once more with the field dropped or renamed. For a while, later requests are changed in the same way.
+# sent once more with the field dropped or renamed. If the service does not know the field, later requests are changed
+# in the same way for a while. A complaint about a value concerns one request only, and a field that the caller has sent
+# is always tried first.
 
 #: Statuses for an invalid request.
 _REQUEST_ERRORS = frozenset({400, 422})
@@ -242,6 +244,11 @@ _REPLACEMENTS = {
 _IN_MESSAGES = frozenset({"reasoning_content"})
 #: Fields that the caller may have set. They are changed only if the request marks them as dispensable.
 _CALLERS = frozenset({"parallel_tool_calls", "stop"})
+#: Matches an error that says that the service does not know a field, rather than that its value is wrong.
+_UNKNOWN_FIELD = re.compile(
+    r"un(?:supported|known|recogni[sz]ed|expected)|not (?:a valid|allowed|permitted|support)|extra|instead",
+    re.IGNORECASE,
+).search
 #: Seconds until a refused field is tried again, because services get updated.
 _REMEMBER_SECONDS = 24 * 3600.0
 #: Maximum number of models to remember. Their names come from requests, so there may be any number.
@@ -260,7 +267,10 @@ class RefusedFields:
         if not self._by_model:
             return ()
         until, fields = self._by_model.get(request.model, (0.0, ()))
-        return tuple(field for field in fields if _may_change(field, request)) if self._clock() < until else ()
+        if self._clock() >= until:
+            return ()
+        kept = {each for each in request.options.extra if not _REPLACEMENTS.get(each)}  # a renamed field is not lost
+        return tuple(field for field in fields if field not in kept and _may_change(field, request))
 
     def remember(self, request: Request, fields: tuple[str, ...]) -> None:
         """Remember refused fields. Called after a request without them has succeeded."""
