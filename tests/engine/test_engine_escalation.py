@@ -188,10 +188,17 @@ def test_an_unknown_upstream_gets_only_functions_natively():
 @pytest.mark.requirement("D3", "D8")
 @check_each("status", [400, 404, 422, 500, 501])
 def test_if_it_rejects_a_request_with_tools_it_is_asked_by_the_prompt_alone(status: int):
-    turned = untried([Failure("something else is wrong", status=status)], action(city="Oslo"))
+    for message, fields in (("something is wrong", {}), ("function calling is off", {"capability": "none"})):
+        turned = untried([Failure(message, status=status)], action(city="Oslo"))
+        assert turned.calls == WEATHER_CALL
+        assert [bool(request.tools) for request in turned.asked] == [True, False]
+        assert [each.profile_fields for each in turned.outcome.limitations] == [fields]
+
+
+@check_each("status", [403, 503])
+def test_a_forbidden_or_unavailable_feature_is_a_rejection_if_the_error_names_it(status: int):
+    turned = untried([Failure("Function calling is not enabled", status=status)], action(city="Oslo"))
     assert turned.calls == WEATHER_CALL
-    assert [bool(request.tools) for request in turned.asked] == [True, False]
-    assert [each.profile_fields for each in turned.outcome.limitations] == [{"capability": "none"}]
 
 
 @check_each(

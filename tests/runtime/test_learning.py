@@ -16,6 +16,8 @@ from toolspeak import AsyncClient, Failure, Message, Request, Scripted, TextPart
 from toolspeak.config import load
 from toolspeak.engine.planning.capabilities import Capabilities
 from toolspeak.engine.planning.strategy import Settings
+from toolspeak.engine.turn.observations import Observation
+from toolspeak.engine.turn.upstream_limits import NO_NATIVE_TOOLS
 from toolspeak.errors import ToolspeakError
 from toolspeak.key_value import FileState, MemoryState, State
 from toolspeak.runtime.learning import ModelUse, TenantUse, UseLearning, UseStore, tenant_key
@@ -59,6 +61,12 @@ def native_only(request: Request) -> Any:
 def without_system(request: Request) -> Any:
     if request.messages[0].role == "system":
         return [Failure("System role not supported", status=400)]
+    return render_calls("hermes", [CALL])
+
+
+def without_tools(request: Request) -> Any:
+    if request.tools:
+        return [Failure("Extra inputs are not permitted", status=422, body='{"loc": ["body", "tools"]}')]
     return render_calls("hermes", [CALL])
 
 
@@ -135,11 +143,6 @@ def test_what_an_upstream_rejects_is_left_out_from_the_next_request_on():
     assert [reply.requests for reply, _ in replies] == [2, 1, 1]
     assert "refused a system message" in replies[2][0].trace().why
 
-    def without_tools(request: Request) -> Any:
-        if request.tools:
-            return [Failure("Extra inputs are not permitted", status=422)]
-        return render_calls("hermes", [CALL])
-
     replies = talk(without_tools, 3)
     assert [(reply.requests, len(reply.calls)) for reply, _ in replies] == [(2, 1), (1, 1), (1, 1)]
     assert "the upstream refused a request with tools" in replies[1][0].trace().why
@@ -152,12 +155,10 @@ def test_what_an_upstream_rejects_is_left_out_from_the_next_request_on():
         (speaking("hermes"), speaking("qwen_xml")),
         (speaking("hermes"), native_only),
         (native_only, speaking("hermes")),
-        (
-            native_only,
-            lambda request: [Failure("tools are off", status=400)] if request.tools else render_calls("hermes", [CALL]),
-        ),
+        (native_only, without_tools),
+        (without_tools, native_only),
     ],
-    ids=["another dialect", "text to native", "native to text", "tools rejected"],
+    ids=["another dialect", "text to native", "native to text", "tools rejected", "tools no longer rejected"],
 )
 def test_when_a_model_changes_its_mind_two_requests_suffice(first: Model, then: Model):
     model, count = changing(first, then, 20)
@@ -175,6 +176,38 @@ def test_when_a_model_changes_its_mind_two_requests_suffice(first: Model, then: 
     assert all(reply.calls for reply in replies)
     assert [reply.requests for reply in replies[2:20]] == [1] * 18
     assert [reply.requests for reply in replies[22:]] == [1, 1]
+
+
+@pytest.mark.requirement("D8")
+@check_each("failure", [Failure("Bad Request", status=400), Failure("Internal server error", status=500)])
+def test_a_fault_of_a_server_says_nothing_about_tools(failure: Failure):
+    model, count = changing(lambda request: [failure] if request.tools else native_only(request), native_only, 1)
+
+    def behave(request: Request) -> Any:
+        answer = model(request)
+        count[0] += 1
+        return answer
+
+    replies = talk(behave, 5)
+    assert [(reply.requests, len(reply.calls)) for reply, _ in replies[1:]] == [(1, 1)] * 4
+    assert replies[4][0].trace().plan == "native"
+
+
+def test_a_rejection_without_a_reason_is_known_from_the_third_request_on():
+    def rejects(request: Request) -> Any:
+        return [Failure("Bad Request", status=400)] if request.tools else render_calls("hermes", [CALL])
+
+    replies = talk(rejects, 4)
+    assert [(reply.requests, len(reply.calls)) for reply, _ in replies] == [(2, 1), (2, 1), (1, 1), (1, 1)]
+
+
+def test_calls_that_come_natively_outweigh_an_earlier_rejection_of_tools_but_no_other_rejection():
+    fields = {"capability": "none", "system_role": False}
+    use = TenantUse(refused=fields, refused_why=f"no system; {NO_NATIVE_TOOLS.why}", refused_at=1.0)
+    once = use.observed(Observation({"capability": "openai"}, "calls came natively"), 2.0)
+    assert once.refused == fields
+    twice = once.observed(Observation({"capability": "openai"}, "calls came natively"), 3.0)
+    assert (twice.refused, twice.refused_why) == ({"system_role": False}, "no system")
 
 
 def test_where_nothing_is_learned_tools_are_sent_natively_a_few_times_only():
@@ -345,7 +378,7 @@ def test_a_database_is_read_in_the_background(tmp_path: Path):
     turns_of("", one, known, speaking("hermes"), 2)
     asyncio.run(one.close())
     settled = sql_key_value(f"sqlite:///{tmp_path}/state.db")
-    wait_until(lambda: settled.get(f"use/{PLACE.key}") is not None)
+    wait_until(lambda: '"in_a_row": 2' in json.dumps(settled.get(f"use/{PLACE.key}")))
     other, _ = learner(state=state)
     other.learned(PLACE)  # begins to read
     wait_until(lambda: other.learned(PLACE) is not None)

@@ -23,7 +23,7 @@ from ..engine.context.complaints import context_complaint
 from ..engine.planning.capabilities import Learned
 from ..engine.planning.strategy import UNKNOWN_RULES, Plan, Settings
 from ..engine.turn.actions import TurnOutcome
-from ..engine.turn.upstream_limits import refuses_system_role
+from ..engine.turn.upstream_limits import NO_NATIVE_TOOLS, refuses_system_role
 from ..errors import ToolspeakError
 from ..key_value import Clock, FileState, MemoryState, State
 from .probe_cache import MAX_NAME_CHARS, ProbeTarget, probe_policy
@@ -83,7 +83,13 @@ class TenantUse(msgspec.Struct, frozen=True):
         use = msgspec.structs.replace(
             self, last=observation.fields, in_a_row=min(in_a_row, TURNS_TO_AGREE), seen_at=now
         )
-        if use.in_a_row < TURNS_TO_AGREE or use.fields == observation.fields:
+        if use.in_a_row < TURNS_TO_AGREE:
+            return use
+        if observation.fields["capability"] != "none":  # an earlier rejection of tools was a fault, or is out of date
+            refused = {name: value for name, value in use.refused.items() if name != "capability"}
+            reasons = [why for why in use.refused_why.split("; ") if why != NO_NATIVE_TOOLS.why]
+            use = msgspec.structs.replace(use, refused=refused, refused_why="; ".join(reasons))
+        if use.fields == observation.fields:
             return use
         return msgspec.structs.replace(use, fields=observation.fields, why=observation.why)
 
@@ -371,7 +377,7 @@ def _refused(turn: EndedTurn) -> tuple[JSONObject, str]:
     reasons: list[str] = []
     for limitation in outcome.limitations:
         refused |= limitation.profile_fields
-        reasons.append(limitation.why)
+        reasons += [limitation.why] if limitation.profile_fields else []
     if plan.emulation and plan.profile.system_role and refuses_system_role(outcome.failure):
         refused["system_role"] = False
         reasons.append("the upstream refused a system message")
@@ -380,8 +386,8 @@ def _refused(turn: EndedTurn) -> tuple[JSONObject, str]:
         refused["context_window"] = complaint.window
         reasons.append(f"the upstream's context window has {complaint.window} tokens")
     if refuses_tools(turn):
-        refused["capability"] = "none"
-        reasons.append("the upstream refused a request with tools")
+        refused |= NO_NATIVE_TOOLS.profile_fields
+        reasons.append(NO_NATIVE_TOOLS.why)
     return refused, "; ".join(dict.fromkeys(reasons))
 
 

@@ -63,14 +63,19 @@ from .phases import FIRST_PHASE, PHASES, Phase, PhaseName
 from .request_builder import RequestBuilder
 from .response_format import check_format
 from .trace import AttemptTrace, Trace
-from .upstream_limits import NO_NATIVE_TOOLS, UpstreamLimitation, demands_alternation, detect_limitation
+from .upstream_limits import (
+    TOOL_REJECTION_STATUSES,
+    UpstreamLimitation,
+    demands_alternation,
+    detect_limitation,
+    names_tools,
+    native_tools_limitation,
+)
 
 RESCUED = "tool calls read from text"
 SPOILED = "a call was streamed, but its arguments are unusable"
 _UNUSABLE = "no usable tool call"
 _CHOICE_DROPPED = "`tool_choice` was dropped: it requires a call, but chat-only mode allows none"
-#: HTTP statuses that upstreams use to reject tools.
-_REJECTION_STATUSES = frozenset({400, 404, 405, 415, 422, 500, 501})
 _ANY = ToolChoice()
 #: Maximum length of an upstream error message quoted in notes and warnings.
 _MAX_MESSAGE_CHARS = 200
@@ -512,9 +517,8 @@ class Engine:
         empty = not current.raw and not current.events
         situation = (current.request, self._plan.profile, self._builder.teaches_format)
         limitation = detect_limitation(failure, *situation) if empty else None
-        offered = phase.emulates and bool(current.request.tools)
-        if limitation is None and empty and offered and failure.status in _REJECTION_STATUSES:
-            limitation = NO_NATIVE_TOOLS if context_complaint(failure) is None else None
+        if limitation is None and empty and phase.emulates and current.request.tools:
+            limitation = native_tools_limitation(failure, current.request)
             phase = PHASES["inline"]
         if limitation is not None and phase.reads != "relay":
             self._plan = self._builder.apply_limitation(limitation)
@@ -526,8 +530,8 @@ class Engine:
         following = self._following(phase.unsupported)
         # If merging roles does not help, those of calls and results are the problem.
         rejects_tools = (
-            failure.status in _REJECTION_STATUSES
-            and ("tool" in f"{failure.message} {failure.body}".lower() or demands_alternation(failure))
+            failure.status in TOOL_REJECTION_STATUSES
+            and (names_tools(failure) or demands_alternation(failure))
             and context_complaint(failure) is None
         )
         # If a call is required but no prompt can teach the tools, report the upstream's rejection to the caller.

@@ -13,10 +13,16 @@ import msgspec
 
 from ...core.events import Failure
 from ...core.types import JSONObject, Request
+from ..context.complaints import context_complaint
 from ..planning.capabilities import Profile
 
 #: HTTP statuses for requests that an upstream does not understand. Some upstreams return 500 if a chat template fails.
 _REJECTION_STATUSES = frozenset({400, 422, 500, 501})
+#: HTTP statuses that upstreams use to reject tools.
+TOOL_REJECTION_STATUSES = frozenset({400, 404, 405, 415, 422, 500, 501})
+#: More such statuses, which usually have other causes.
+_BLOCKING_STATUSES = frozenset({403, 503})
+_TOOLS = re.compile(r"tool|function")
 #: Words that refer to constrained output in upstream error messages. Messages may also name the request field.
 _CONSTRAINT_WORDS = ("grammar", "json_schema", "response_format", "guided", "structured output")
 #: Words that refer to a response format, in all protocols.
@@ -51,6 +57,8 @@ _NO_SYSTEM_ROLE = UpstreamLimitation(
 NO_NATIVE_TOOLS = UpstreamLimitation(
     "native_unsupported", "the upstream refused a request with tools", {"capability": "none"}
 )
+#: The upstream rejected a request with such tools, for whatever reason. Nothing is remembered: it may have been a fault.
+_NOT_NOW = UpstreamLimitation("native_unsupported", "the upstream refused a request", {})
 _NO_CONSTRAINT = UpstreamLimitation("constraint_refused", "the upstream refused constrained output", {"constraint": ""})
 _NO_FORMAT = UpstreamLimitation("format_refused", "the upstream refused a response format", {"response_format": False})
 
@@ -76,6 +84,21 @@ def detect_limitation(
     if request.options.grammar and any(word in error for word in (*_CONSTRAINT_WORDS, *request.options.grammar)):
         return _NO_CONSTRAINT
     return None
+
+
+def native_tools_limitation(failure: Failure, request: Request) -> UpstreamLimitation | None:
+    """Return what a failure shows about tools that were sent natively beside the tool prompt; None if it is nothing."""
+    if context_complaint(failure) is not None:
+        return None
+    named = names_tools(failure)
+    if failure.status not in TOOL_REJECTION_STATUSES and not (named and failure.status in _BLOCKING_STATUSES):
+        return None
+    return NO_NATIVE_TOOLS if named else _NOT_NOW
+
+
+def names_tools(failure: Failure) -> bool:
+    """Whether an error is about tools or functions."""
+    return _TOOLS.search(_error_text(failure)) is not None
 
 
 def _alternation_limit(error: str, request: Request, profile: Profile) -> UpstreamLimitation | None:
