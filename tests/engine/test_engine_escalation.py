@@ -201,10 +201,42 @@ def test_a_forbidden_or_unavailable_feature_is_a_rejection_if_the_error_names_it
     assert turned.calls == WEATHER_CALL
 
 
-@check_each(
-    "failure",
-    [Failure("overloaded", status=503), Failure("maximum context length is 4096 tokens, you sent 5000", status=400)],
+@pytest.mark.requirement("D8")
+@pytest.mark.parametrize(
+    ("failure", "fields"),
+    [
+        (
+            Failure("maximum context length is 4096 tokens, you sent 5000", status=400),
+            {"context_window": 4096},
+        ),
+        (Failure("Payload Too Large", status=413), {}),
+    ],
 )
+def test_if_the_tools_do_not_fit_twice_they_are_sent_in_the_prompt_alone(failure: Failure, fields: dict[str, Any]):
+    turned = untried([failure], action(city="Oslo"))
+    assert turned.calls == WEATHER_CALL
+    assert [bool(request.tools) for request in turned.asked] == [True, False]
+    assert [each.profile_fields for each in turned.outcome.limitations] == [fields]
+    turned = untried([failure], [failure])
+    assert (turned.reply.failure, turned.outcome.limitations) == (failure, ())
+
+
+@pytest.mark.requirement("D8")
+@pytest.mark.parametrize(
+    ("budget", "window", "sent"), [(8000, 0, True), (8000, 8000, True), (260, 0, False), (8000, 400, False)]
+)
+def test_tools_are_sent_twice_only_where_both_copies_fit_the_budget_and_the_window(
+    budget: int, window: int, sent: bool
+):
+    settings = Settings(contract_budget=budget)
+    turned = Turn(
+        engine("unknown", Profile(context_window=window), untried=True, settings=settings), action(city="Oslo")
+    )
+    assert turned.calls == WEATHER_CALL
+    assert bool(turned.asked[0].tools) == sent
+
+
+@check_each("failure", [Failure("overloaded", status=503), Failure("tools per day: quota exceeded", status=429)])
 def test_other_failures_say_nothing_about_tools(failure: Failure):
     turned = untried([failure], action(city="Oslo"))
     assert turned.reply.failure == failure

@@ -23,7 +23,7 @@ from ..engine.context.complaints import context_complaint
 from ..engine.planning.capabilities import Learned
 from ..engine.planning.strategy import UNKNOWN_RULES, Plan, Settings
 from ..engine.turn.actions import TurnOutcome
-from ..engine.turn.upstream_limits import NO_NATIVE_TOOLS, refuses_system_role
+from ..engine.turn.upstream_limits import NO_NATIVE_TOOLS, refuses_system_role, window_limitation
 from ..errors import ToolspeakError
 from ..key_value import Clock, FileState, MemoryState, State
 from .probe_cache import MAX_NAME_CHARS, ProbeTarget, probe_policy
@@ -281,8 +281,9 @@ class UseLearning:
         self.learned(turn.target, turn.tenant)
         state, now = self._targets[turn.target], self._store.clock()
         before = state.use.tenants.get(tenant_key(turn.tenant), TenantUse())
-        if turn.plan.tries_native:
-            came = any(each.dialect == "native" for each in turn.outcome.trace.attempts[0].candidates)
+        first = next(iter(turn.outcome.trace.attempts), None)
+        if first is not None and first.phase == "both" and first.request.tools:
+            came = any(each.dialect == "native" for each in first.candidates)
             state.trials[turn.tenant] = 0 if came else state.trials[turn.tenant] + 1
         refused, why = _refused(turn)
         if not refused and self._leaks(turn, state):
@@ -327,9 +328,9 @@ class UseLearning:
         changed = (use.fields, use.refused) != (before.fields, before.refused)
         if changed:
             state.learned.clear()  # three tenants may agree now
-            level = logging.WARNING if use.refused != before.refused else logging.INFO
-            why = use.refused_why if use.refused != before.refused else f"seen in use: {use.why}"
-            _log.log(level, "`%s`: %s", turn.target.model[:MAX_NAME_CHARS], why)
+            rejected = use.refused_at != before.refused_at
+            why = use.refused_why if rejected else f"seen in use: {use.why}"
+            _log.log(logging.WARNING if rejected else logging.INFO, "`%s`: %s", turn.target.model[:MAX_NAME_CHARS], why)
         changed = changed or (use.last, use.in_a_row) != (before.last, before.in_a_row)
         state.unsaved[key] = use
         if changed or self._store.clock() > state.stored_at.get(tenant, 0.0) + _SECONDS_STORED:
@@ -383,8 +384,9 @@ def _refused(turn: EndedTurn) -> tuple[JSONObject, str]:
         reasons.append("the upstream refused a system message")
     complaint = context_complaint(outcome.failure)
     if complaint is not None and complaint.window not in (0, plan.profile.context_window):
-        refused["context_window"] = complaint.window
-        reasons.append(f"the upstream's context window has {complaint.window} tokens")
+        limitation = window_limitation(complaint.window)
+        refused |= limitation.profile_fields
+        reasons.append(limitation.why)
     if refuses_tools(turn):
         refused |= NO_NATIVE_TOOLS.profile_fields
         reasons.append(NO_NATIVE_TOOLS.why)

@@ -518,7 +518,7 @@ class Engine:
         situation = (current.request, self._plan.profile, self._builder.teaches_format)
         limitation = detect_limitation(failure, *situation) if empty else None
         if limitation is None and empty and phase.emulates and current.request.tools:
-            limitation = native_tools_limitation(failure, current.request)
+            limitation = native_tools_limitation(failure)
             phase = PHASES["inline"]
         if limitation is not None and phase.reads != "relay":
             self._plan = self._builder.apply_limitation(limitation)

@@ -28,6 +28,7 @@ from ...core.types import (
 from ...dialects.registry import render_calls
 from ..constraints.build import decision_constraint, envelope_constraint, inline_constraint, wire_options
 from ..constraints.native_tool_schemas import transform_tools
+from ..context.sizes import prompt_limit, request_tokens, tools_tokens
 from ..planning.strategy import Plan, Settings
 from ..prompting.call_result_pairing import pair
 from ..prompting.escaping import is_plain_name, join_text_parts
@@ -223,8 +224,7 @@ class RequestBuilder:
             case "final":
                 return self._final()
             case "both":
-                functions = tuple(tool for tool in self._native_tools() if tool.kind == "function")
-                return msgspec.structs.replace(self._inline(), tools=functions)
+                return self._with_native_tools(self._inline())
             case "inline":
                 return self._inline()
             case "decision":
@@ -253,6 +253,15 @@ class RequestBuilder:
         return msgspec.structs.replace(
             self._request, messages=messages, tools=tools, tool_choice=self._choice, options=options
         )
+
+    def _with_native_tools(self, request: Request) -> Request:
+        """Also send the functions natively, unless both copies together exceed the budget or the known window."""
+        functions = tuple(tool for tool in self._native_tools() if tool.kind == "function")
+        both = msgspec.structs.replace(request, tools=functions)
+        window = self._plan.profile.context_window
+        fits = self.contract_tokens + tools_tokens(functions) <= self._settings.contract_budget
+        fits = fits and (not window or request_tokens(both) <= prompt_limit(window, request.options.max_tokens))
+        return both if fits else request
 
     def _final(self) -> Request:
         profile = self._plan.profile

@@ -86,14 +86,19 @@ def detect_limitation(
     return None
 
 
-def native_tools_limitation(failure: Failure, request: Request) -> UpstreamLimitation | None:
+def native_tools_limitation(failure: Failure) -> UpstreamLimitation | None:
     """Return what a failure shows about tools that were sent natively beside the tool prompt; None if it is nothing."""
-    if context_complaint(failure) is not None:
-        return None
+    if (complaint := context_complaint(failure)) is not None:
+        return window_limitation(complaint.window) if complaint.window else _NOT_NOW
     named = names_tools(failure)
     if failure.status not in TOOL_REJECTION_STATUSES and not (named and failure.status in _BLOCKING_STATUSES):
         return None
     return NO_NATIVE_TOOLS if named else _NOT_NOW
+
+
+def window_limitation(tokens: int) -> UpstreamLimitation:
+    why = f"the upstream's context window has {tokens} tokens"
+    return UpstreamLimitation(NO_NATIVE_TOOLS.code, why, {"context_window": tokens})
 
 
 def names_tools(failure: Failure) -> bool:
