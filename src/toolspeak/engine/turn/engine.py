@@ -64,6 +64,7 @@ from .request_builder import RequestBuilder
 from .response_format import check_format
 from .trace import AttemptTrace, Trace
 from .upstream_limits import (
+    NO_NATIVE_TOOLS,
     TOOL_REJECTION_STATUSES,
     UpstreamLimitation,
     demands_alternation,
@@ -79,6 +80,8 @@ _CHOICE_DROPPED = "`tool_choice` was dropped: it requires a call, but chat-only 
 _ANY = ToolChoice()
 #: Maximum length of an upstream error message quoted in notes and warnings.
 _MAX_MESSAGE_CHARS = 200
+#: Faults that a server may cause by removing a call that it could not parse, but only if tools are sent natively.
+_SWALLOWED = frozenset({"empty", "described"})
 #: Finish reasons after which the last call may be incomplete.
 _CUTTING = frozenset({"length", "content_filter", "error"})
 #: Plans that send tools of every type to the upstream.
@@ -479,7 +482,10 @@ class Engine:
         if fault.kind == "bad_format" or self._request.options.response_format is not None:
             return phase, current.request
         if self._retries == 1 and phase.name in ("both", "inline") and (variant := self._variant(current, notes)):
-            return PHASES["inline"], self._builder.build(variant)
+            request = self._builder.build(variant)
+            if variant == "both" and not request.tools:  # there is no room for both copies of the tools
+                return PHASES["native"], self._builder.build("native")
+            return PHASES[variant], request
         following = self._step(phase) if self._builder.has_teachable_tools else phase.name
         if following == phase.name:
             return phase, current.request
@@ -492,14 +498,17 @@ class Engine:
         """Change how the second try asks for calls. Return the kind of its request, or None if nothing changes."""
         plan = self._plan
         raw, nonce = "".join(current.raw), self._builder.nonce or ""
-        dialect = written_dialect(current.reply().candidates, raw, nonce, plan.dialect)
+        candidates = current.reply().candidates
+        dialect = written_dialect(candidates, raw, nonce, plan.dialect)
         if dialect and carries_nonce(dialect):
             self._plan = self._builder.change_plan(dialect=dialect)
             notes.append(Note("retry_dialect", f"asked again in the model's own dialect, {dialect}"))
             return "inline"
-        if current.phase.name == "both":
-            return "inline"
-        if plan.rule != "learned" or plan.unmarked == "never":
+        if current.request.tools:
+            swallowed = current.fault is not None and current.fault.kind in _SWALLOWED
+            return "inline" if swallowed else None
+        refused = any(each.code == NO_NATIVE_TOOLS.code for each in self._limitations)
+        if candidates or refused or plan.unmarked == "never" or not (plan.tries_native or plan.rule == "learned"):
             return None
         notes.append(Note("retry_native", "asked again with native tools as well"))  # the upstream may have changed
         return "both"
@@ -518,7 +527,7 @@ class Engine:
         situation = (current.request, self._plan.profile, self._builder.teaches_format)
         limitation = detect_limitation(failure, *situation) if empty else None
         if limitation is None and empty and phase.emulates and current.request.tools:
-            limitation = native_tools_limitation(failure)
+            limitation = native_tools_limitation(failure, current.request.tool_choice)
             phase = PHASES["inline"]
         if limitation is not None and phase.reads != "relay":
             self._plan = self._builder.apply_limitation(limitation)
@@ -649,7 +658,7 @@ class Engine:
         if phase.name == "decision":
             return DecisionReader(rules)
         native = phase.name in ("native", "trial")
-        scan = not native or self._plan.rescue
+        scan = not native or self._plan.rescue or self._plan.kind == "inline"
         thinking = not scan and self._plan.profile.leaks
         return NativeAndTextReader(rules, scan=scan, thinking=thinking, whole=whole)
 

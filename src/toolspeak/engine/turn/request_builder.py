@@ -247,17 +247,22 @@ class RequestBuilder:
         self._note(projected.notes)
         messages = self._with_format_rule(projected.messages)
         messages = alternate_roles(messages) if self._plan.profile.alternates else messages
-        options = self._sendable_options()
-        if not self._choice.parallel:  # may be left out: extra calls are dropped anyway
-            options = msgspec.structs.replace(options, dispensable=("parallel_tool_calls",))
+        options = self._with_dispensable(self._sendable_options())
         return msgspec.structs.replace(
             self._request, messages=messages, tools=tools, tool_choice=self._choice, options=options
         )
 
+    def _with_dispensable(self, options: Options) -> Options:
+        """Name the field that may be left out, because extra calls are dropped anyway."""
+        if self._choice.parallel:
+            return options
+        return msgspec.structs.replace(options, dispensable=(*options.dispensable, "parallel_tool_calls"))
+
     def _with_native_tools(self, request: Request) -> Request:
         """Also send the functions natively, unless both copies together exceed the budget or the known window."""
         functions = tuple(tool for tool in self._native_tools() if tool.kind == "function")
-        both = msgspec.structs.replace(request, tools=functions)
+        options = self._with_dispensable(request.options)
+        both = msgspec.structs.replace(request, tools=functions, tool_choice=self._choice, options=options)
         window = self._plan.profile.context_window
         fits = self.contract_tokens + tools_tokens(functions) <= self._settings.contract_budget
         fits = fits and (not window or request_tokens(both) <= prompt_limit(window, request.options.max_tokens))

@@ -12,7 +12,7 @@ import re
 import msgspec
 
 from ...core.events import Failure
-from ...core.types import JSONObject, Request
+from ...core.types import JSONObject, Request, ToolChoice
 from ..context.complaints import context_complaint
 from ..planning.capabilities import Profile
 
@@ -86,14 +86,14 @@ def detect_limitation(
     return None
 
 
-def native_tools_limitation(failure: Failure) -> UpstreamLimitation | None:
+def native_tools_limitation(failure: Failure, choice: ToolChoice) -> UpstreamLimitation | None:
     """Return what a failure shows about tools that were sent natively beside the tool prompt; None if it is nothing."""
     if (complaint := context_complaint(failure)) is not None:
         return window_limitation(complaint.window) if complaint.window else _NOT_NOW
     named = names_tools(failure)
     if failure.status not in TOOL_REJECTION_STATUSES and not (named and failure.status in _BLOCKING_STATUSES):
         return None
-    return NO_NATIVE_TOOLS if named else _NOT_NOW
+    return NO_NATIVE_TOOLS if named and choice.mode == "auto" else _NOT_NOW  # it may have rejected only the choice
 
 
 def window_limitation(tokens: int) -> UpstreamLimitation:
