@@ -36,6 +36,18 @@ _ALTERNATION = re.compile(
     r"\balternat(?:e|es|ing|ion)\b|\bsuccessive (?:user|assistant)|\broles? in a row|\bconsecutive (?:user|assistant)"
     r"|\bunexpected role\b|\bmust start with an? user\b|\bfirst message must (?:be|have)\b"
 )
+#: How they say that there is no system role. The last two list the roles that exist.
+_NO_SYSTEM = re.compile(
+    r"\b(?:system|developer)[ _]?(?:message|prompt|instruction|field)s?\b[^.]{0,40}(?:\bnot\b|n't\b|unsupported|invalid)"
+    r"|(?:\bnot\b|n't\b|\bno|unsupported|invalid)\b[^.]{0,40}\b(?:system|developer)[ _]?(?:message|prompt|instruction)"
+    r"|\b(?:unknown|unsupported|invalid) (?:variant|value)\W{1,4}system\b"
+    r"|\bonly\W[^.]{0,20}\buser\b[^.]{0,20}\bassistant\b"
+    r"|\brole\b[^.]{0,80}\b(?:permitted|expected|be|of|allowed)\b[^.]{0,20}\buser\b[^.]{0,20}\bassistant\b"
+)
+#: A list of roles that exist, with the system role.
+_HAS_SYSTEM = re.compile(
+    r"\b(?:permitted|expected|be|of|allowed|only)\b[^.]{0,60}\bsystem\W{1,6}(?:\w+\W{1,6})?(?:user|assist)"
+)
 
 
 class UpstreamLimitation(msgspec.Struct, frozen=True):
@@ -57,7 +69,7 @@ _NO_SYSTEM_ROLE = UpstreamLimitation(
 NO_NATIVE_TOOLS = UpstreamLimitation(
     "native_unsupported", "the upstream refused a request with tools", {"capability": "none"}
 )
-#: The upstream rejected a request with such tools, for whatever reason. Nothing is remembered: it may have been a fault.
+#: The upstream rejected a request with such tools for an unknown reason. Nothing is remembered: it may be a fault.
 _NOT_NOW = UpstreamLimitation("native_unsupported", "the upstream refused a request", {})
 _NO_CONSTRAINT = UpstreamLimitation("constraint_refused", "the upstream refused constrained output", {"constraint": ""})
 _NO_FORMAT = UpstreamLimitation("format_refused", "the upstream refused a response format", {"response_format": False})
@@ -113,8 +125,8 @@ def _alternation_limit(error: str, request: Request, profile: Profile) -> Upstre
     if alternate_roles(request.messages) != request.messages:
         return None if profile.alternates else _ALTERNATES
     # The roles alternate. Templates of models without a system role count a system message as a role out of order.
-    has_system = not request.tools and request.messages[0].role == "system"
-    return _NO_SYSTEM_ROLE if profile.system_role and has_system and "system" not in error else None
+    has_system = (request.options.contract or not request.tools) and request.messages[0].role == "system"
+    return _NO_SYSTEM_ROLE if profile.system_role and has_system and "optional system" not in error else None
 
 
 def demands_alternation(failure: Failure | None) -> bool:
@@ -129,7 +141,9 @@ def refuses_system_role(failure: Failure | None) -> bool:
     if failure is None or failure.status not in _REJECTION_STATUSES or demands_alternation(failure):
         return False
     error = _error_text(failure)
-    return "system" in error and "role" in error
+    if _HAS_SYSTEM.search(error) is not None:
+        return False
+    return ("system" in error and "role" in error) or _NO_SYSTEM.search(error) is not None
 
 
 def _error_text(failure: Failure) -> str:
