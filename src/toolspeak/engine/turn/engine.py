@@ -627,8 +627,9 @@ class Engine:
         raw: list[str] = []
         if phase.reads in ("answer", "envelope"):
             reader = CopiedValueFilter(reader, raw, self._builder.copyable_texts)
-        if not self._plan.profile.repeats and phase.enforces:
-            reader = DuplicateCallFilter(reader)
+        repeats = self._plan.profile.repeats
+        if phase.enforces and (not repeats or (phase.reads == "answer" and request.tools and self._scans(phase))):
+            reader = DuplicateCallFilter(reader, repeats)
         self._attempt = _Attempt(number, phase, request, reader, raw)
         fresh = [Noted(note) for note in self._builder.notes[self._emitted_notes :]]
         self._emitted_notes += len(fresh)
@@ -657,10 +658,13 @@ class Engine:
             return EnvelopeOrTextReader(rules)
         if phase.name == "decision":
             return DecisionReader(rules)
-        native = phase.name in ("native", "trial")
-        scan = not native or self._plan.rescue or self._plan.kind == "inline"
+        scan = self._scans(phase)
         thinking = not scan and self._plan.profile.leaks
         return NativeAndTextReader(rules, scan=scan, thinking=thinking, whole=whole)
+
+    def _scans(self, phase: Phase) -> bool:
+        """Whether the text of an answer is searched for calls."""
+        return phase.name not in ("native", "trial") or self._plan.rescue or self._plan.kind == "inline"
 
     # ---- outcome
 

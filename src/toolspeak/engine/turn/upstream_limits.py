@@ -38,7 +38,7 @@ _ALTERNATION = re.compile(
 )
 #: How they say that there is no system role. The last two list the roles that exist.
 _NO_SYSTEM = re.compile(
-    r"\b(?:system|developer)[ _]?(?:message|prompt|instruction|field)s?\b[^.]{0,40}(?:\bnot\b|n't\b|unsupported|invalid)"
+    r"\b(?:system|developer)[ _]?(?:message|prompt|instruction)s?\b[^.]{0,40}(?:\bnot\b|n't\b|unsupported|invalid)"
     r"|(?:\bnot\b|n't\b|\bno|unsupported|invalid)\b[^.]{0,40}\b(?:system|developer)[ _]?(?:message|prompt|instruction)"
     r"|\b(?:unknown|unsupported|invalid) (?:variant|value)\W{1,4}system\b"
     r"|\bonly\W[^.]{0,20}\buser\b[^.]{0,20}\bassistant\b"
