@@ -214,6 +214,7 @@ class UseLearning:
         self._store = store
         self._targets: OrderedDict[ProbeTarget, _Target] = OrderedDict()
         self._thread: ThreadPoolExecutor | None = None
+        self._last: Future[None] | None = None  # what the thread does last
         self._loaded: deque[tuple[ProbeTarget, ModelUse]] = deque()  # values that were read, until they are merged
 
     def learned(self, target: ProbeTarget, tenant: str = "") -> Learned | None:
@@ -344,7 +345,12 @@ class UseLearning:
         """Read or write in a thread, because files and databases are slow."""
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="toolspeak-learning")
-        return self._thread.submit(function, *arguments)
+        try:
+            self._last = self._thread.submit(function, *arguments)
+        except RuntimeError:  # the interpreter is exiting, and threads take no more work
+            self._last = Future()
+            self._last.set_result(function(*arguments))
+        return self._last
 
     def forget(self, target: ProbeTarget) -> None:
         """Forget everything about a model: a probe has measured it."""
@@ -357,8 +363,9 @@ class UseLearning:
             while state.unsaved:
                 self._write(target, *state.unsaved.popitem())
         thread, self._thread = self._thread, None
-        if thread is not None:
-            await asyncio.to_thread(thread.shutdown)
+        if thread is not None and self._last is not None:
+            thread.shutdown(wait=False)  # another thread cannot wait for it while the interpreter is exiting
+            await asyncio.wait([asyncio.wrap_future(self._last)])
 
 
 def _on_written(write: Future[None]) -> None:
