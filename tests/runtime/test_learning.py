@@ -178,6 +178,63 @@ def test_when_a_model_changes_its_mind_two_requests_suffice(first: Model, then: 
     assert [reply.requests for reply in replies[22:]] == [1, 1]
 
 
+@pytest.mark.requirement("D8", "E4")
+@check_each(
+    "words", ["It is a nice day.", "Let me check the weather for you.", "Could you tell me more about what you need?"]
+)
+def test_words_where_a_call_was_expected_lead_back_to_native_tools_in_the_next_turn(words: str):
+    model, count = changing(speaking("hermes"), lambda request: calls(CALL) if request.tools else words, 4)
+
+    async def main() -> list[Any]:
+        one, _ = client(model)
+        replies: list[Any] = []
+        async with one:
+            for _ in range(9):
+                replies.append(await one.chat(QUESTION, [TOOL]))
+                count[0] += 1
+        return replies
+
+    replies = asyncio.run(main())
+    assert [bool(reply.calls) for reply in replies[5:]] == [True] * 4
+    assert [reply.requests for reply in replies[5:]] == [1] * 4
+    assert [reply.trace().plan for reply in replies[7:]] == ["native"] * 2
+
+
+def test_ordinary_answers_of_a_model_that_calls_as_text_lead_nowhere():
+    async def main() -> tuple[list[Any], list[Request]]:
+        model = Scripted(
+            lambda request: "Hello." if "Hi" in request.messages[-1].text else render_calls("hermes", [CALL]),
+            again=True,
+            base_url=FAR,
+        )
+        one = AsyncClient(model, config=load(env={}, cwd=Path("/nowhere")), state=MemoryState(), known=Capabilities())
+        async with one:
+            replies = [await one.chat(text, [TOOL]) for text in (QUESTION, QUESTION, "Hi.", QUESTION)]
+        return replies, list(model.requests)
+
+    replies, requests = asyncio.run(main())
+    assert [reply.requests for reply in replies] == [1] * 4
+    assert [bool(request.tools) for request in requests] == [True, True, False, False]
+
+
+def test_native_tools_are_tried_again_an_hour_after_a_rejection_or_many_trials():
+    clock = Clock()
+    one, known = learner(clock)
+
+    def answers(request: Request) -> Any:
+        return [Failure("tools are off", status=400)] if request.tools else "It is sunny."
+
+    turns_of("", one, known, answers, 1)
+    assert not one.untried(PLACE, "", Settings(), "unknown")
+    clock.now += DAY / 24
+    assert one.untried(PLACE, "", Settings(), "unknown")
+    clock.now += DAY * 2
+    turns_of("", one, known, lambda request: "It is sunny.", 8)
+    assert not one.untried(PLACE, "", Settings(), "unknown")
+    clock.now += DAY / 24
+    assert one.untried(PLACE, "", Settings(), "unknown")
+
+
 @pytest.mark.requirement("D8")
 @check_each("failure", [Failure("Bad Request", status=400), Failure("Internal server error", status=500)])
 def test_a_fault_of_a_server_says_nothing_about_tools(failure: Failure):

@@ -45,6 +45,8 @@ _SECONDS_STORED = 3600.0
 _RELOAD_SECONDS = 60.0
 #: Maximum number of turns that send tools natively to an unknown upstream and get no native call.
 _MAX_TRIALS = 8
+#: Seconds after which they are sent once more, and also after a rejection if the model does not call as text.
+_SECONDS_UNTRIED = 3600.0
 #: Number of native answers with calls as text before a model is known to leak. A single one may be a quotation.
 _LEAKS = 2
 #: Maximum number of models, and of tenants per model, to remember.
@@ -201,6 +203,8 @@ class _Target:
         self.stored_at: dict[str, float] = {}
         self.unsaved: dict[str, TenantUse] = {}  # counts that are stored later, by the hash of the tenant
         self.trials: Counter[str] = Counter()
+        self.tried_at: dict[str, float] = {}
+        self.doubts: set[str] = set()  # tenants whose model no longer calls as text
         self.leaks: Counter[str] = Counter()
 
 
@@ -233,12 +237,19 @@ class UseLearning:
         self.learned(target)
         return self._targets[target].use
 
-    def untried(self, target: ProbeTarget, tenant: str, settings: Settings) -> bool:
-        """Whether to find out if an unknown upstream supports tools. Where a probe is allowed, it finds that out."""
+    def untried(self, target: ProbeTarget, tenant: str, settings: Settings, rule: str) -> bool:
+        """Whether to find out if an upstream supports tools, because nothing is known or what was learned is in doubt.
+
+        Where a probe is allowed, it finds that out for unknown upstreams.
+        """
         state = self._targets.get(target)
-        if not target.base_url or (state is not None and state.trials[tenant] >= _MAX_TRIALS):
+        if not target.base_url or state is None:
             return False
-        return probe_policy(settings, target.base_url) == "off"
+        use, now = state.use.tenants.get(tenant_key(tenant), TenantUse()), self._store.clock()
+        enough = state.trials[tenant] >= _MAX_TRIALS and now < state.tried_at[tenant] + _SECONDS_UNTRIED
+        if enough or ("capability" in use.refused and now < use.refused_at + _SECONDS_UNTRIED):
+            return False
+        return tenant in state.doubts if rule == "learned" else probe_policy(settings, target.base_url) == "off"
 
     def _reload(self, target: ProbeTarget, now: float) -> _Target:
         """Read what other processes have learned; from a database in the background, for one of the next turns."""
@@ -286,6 +297,8 @@ class UseLearning:
         if first is not None and first.phase == "both" and first.request.tools:
             came = any(each.dialect == "native" for each in first.candidates)
             state.trials[turn.tenant] = 0 if came else state.trials[turn.tenant] + 1
+            state.tried_at[turn.tenant] = now
+        self._doubt(turn, state)
         refused, why = _refused(turn)
         if not refused and self._leaks(turn, state):
             refused, why = {"leaks": True}, "native answers contained calls as text"
@@ -310,6 +323,20 @@ class UseLearning:
             return use
         first_try = use.first_try + (turn.outcome.requests == 1)
         return msgspec.structs.replace(use.observed(observation, now), turns=use.turns + 1, first_try=first_try)
+
+    def _doubt(self, turn: EndedTurn, state: _Target) -> None:
+        """Doubt that a model calls as text if a call came natively, or did not come although it was expected."""
+        trace, last = turn.outcome.trace, turn.request.messages[-1]
+        if turn.rule != "learned" or turn.plan.kind != "inline":
+            return
+        if not trace.why_no_call:
+            came = any(each.dialect == "native" for each in trace.attempts[-1].candidates)
+            (state.doubts.add if came else state.doubts.discard)(turn.tenant)
+        elif last.role == "user" and not last.results and turn.tenant not in state.doubts:
+            from ..engine.refusals.unknown_language import concerns_tool  # slow: it imports the rules of refusals
+
+            if concerns_tool(last.text, turn.request.tools):
+                state.doubts.add(turn.tenant)
 
     def _leaks(self, turn: EndedTurn, state: _Target) -> bool:
         """Whether enough native answers without a call contained one as text."""
