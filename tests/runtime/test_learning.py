@@ -13,7 +13,7 @@ import pytest
 
 from tests.cases import check_each, size
 from toolspeak import AsyncClient, Failure, Message, Request, Scripted, TextPart, Tool, ToolCall, render_calls
-from toolspeak.config import load
+from toolspeak.config import Secret, load
 from toolspeak.engine.planning.capabilities import Capabilities
 from toolspeak.engine.planning.strategy import Settings
 from toolspeak.engine.turn.observations import Observation
@@ -26,6 +26,7 @@ from toolspeak.runtime.probe_cache import ProbeStore, ProbeTarget
 from toolspeak.runtime.prober import ProbeScheduler
 from toolspeak.runtime.turn import all_events
 from toolspeak.runtime.turn_factory import TurnFactory
+from toolspeak.server.access.auth import Credential, tenant_of
 from toolspeak.store.cached_key_value import cached_key_value, sql_key_value
 from toolspeak.upstreams.scripted import calls
 
@@ -397,6 +398,17 @@ def test_what_three_tenants_agree_on_is_used_by_others():
     learned = learning.learned(PLACE, "dora")
     assert learned is not None
     assert learned.fields["dialect"] == "qwen_xml"
+
+
+@pytest.mark.requirement("D8")
+def test_keys_that_anybody_can_invent_do_not_count_as_tenants_that_agree():
+    learning, known = learner()
+    keys = [Credential("authorization", Secret(f"sk-{number}")) for number in range(4)]
+    for key in keys[:3]:
+        turns_of(tenant_of(key), learning, known, speaking("qwen_xml"), 2)
+        assert learning.learned(PLACE, tenant_of(key)) is not None  # it uses what it has seen itself
+    assert learning.learned(PLACE, tenant_of(keys[3])) is None
+    assert learning.learned(PLACE, "anna") is None
 
 
 # ---- storage and expiry

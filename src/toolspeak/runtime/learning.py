@@ -2,7 +2,7 @@
 
 After two turns in a row whose calls came in the same way, `auto` asks for calls in that way. What an upstream rejects
 is avoided at once. Both expire. What a tenant's requests have shown applies to that tenant only, because a tenant can
-make a model say anything; it applies to others if three tenants agree.
+make a model say anything; it applies to others if three tenants with toolspeak keys agree.
 """
 
 from __future__ import annotations
@@ -53,6 +53,8 @@ _LEAKS = 2
 _MAX_TARGETS = 512
 _MAX_TENANTS = 64
 _PREFIX = "use/"
+#: How the tenants of clients' own upstream keys begin. Anybody can invent such keys, so they do not count as agreeing.
+_OWN_KEY = "own-"
 #: Rules that what is learned may override: nothing is known, or it was observed.
 _OPEN_RULES = (*UNKNOWN_RULES, "probe", "learned")
 #: Number of characters to search for calls leaked into text.
@@ -121,7 +123,7 @@ class ModelUse(msgspec.Struct, frozen=True):
 
     def agreed(self) -> tuple[JSONObject, str]:
         """Return the profile fields on which enough tenants agree, and the reason; empty if there are none."""
-        uses = [use for use in self.tenants.values() if use.fields]
+        uses = [use for name, use in self.tenants.items() if use.fields and not name.startswith(_OWN_KEY)]
         for use in uses[: len(uses) - TENANTS_TO_AGREE + 1]:
             count = sum(each.fields == use.fields for each in uses)
             if count >= TENANTS_TO_AGREE:
@@ -184,8 +186,9 @@ class UseStore:
     def put(self, target: ProbeTarget, tenant: str, use: TenantUse) -> None:
         """Store what was learned from a tenant, given by its hash. The tenants seen last are kept."""
         stored = self.get(target)
-        latest = sorted({**stored.tenants, tenant: use}.items(), key=lambda each: each[1].latest)[-_MAX_TENANTS:]
-        stored = msgspec.structs.replace(stored, tenants=dict(latest))
+        tenants = {**stored.tenants, tenant: use}
+        latest = sorted(tenants.items(), key=lambda each: (not each[0].startswith(_OWN_KEY), each[1].latest))
+        stored = msgspec.structs.replace(stored, tenants=dict(latest[-_MAX_TENANTS:]))
         self._state.put(_PREFIX + target.key, msgspec.to_builtins(stored), _SECONDS_OBSERVED)
 
     def forget(self, target: ProbeTarget) -> None:
@@ -401,8 +404,9 @@ def _on_written(write: Future[None]) -> None:
 
 
 def tenant_key(tenant: str) -> str:
-    """Return the hash under which a tenant is stored."""
-    return hashlib.sha256(tenant.encode("utf-8", "surrogatepass")).hexdigest()[:16] if tenant else ""
+    """Return the hash under which a tenant is stored. It shows whether the tenant has a client's own key."""
+    own = _OWN_KEY if tenant.startswith(_OWN_KEY) else ""
+    return own + hashlib.sha256(tenant.encode("utf-8", "surrogatepass")).hexdigest()[:16] if tenant else ""
 
 
 def _refused(turn: EndedTurn) -> tuple[JSONObject, str]:
