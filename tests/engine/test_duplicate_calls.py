@@ -11,15 +11,26 @@ from hypothesis import strategies as st
 
 from tests.cases import check_each
 from tests.core.chunking import PLACES, cut
-from tests.offline_turn import carry_out, engine_for, user
+from tests.engine.engine_helpers import Turn
+from tests.offline_turn import NONCE, STAMP, carry_out, engine_for, user
 from toolspeak.core.events import CallArgs, CallEnd, CallStart, Event, Noted, TextDelta, fold
-from toolspeak.core.types import JSONObject, Note, Tool
-from toolspeak.engine.planning.capabilities import Profile, capabilities
-from toolspeak.engine.turn.answer_readers import DuplicateCallFilter, EnvelopeOrTextReader, ReadingRules, RelayReader
+from toolspeak.core.types import JSONObject, Note, Request, Tool, ToolCall
+from toolspeak.dialects.registry import render_calls
+from toolspeak.engine.planning.capabilities import Profile, ProfileMatch, capabilities
+from toolspeak.engine.planning.strategy import Settings, plan
+from toolspeak.engine.turn.answer_readers import (
+    DuplicateCallFilter,
+    EnvelopeOrTextReader,
+    NativeAndTextReader,
+    ReadingRules,
+    RelayReader,
+)
+from toolspeak.engine.turn.engine import Engine
 
 TOOLS = (Tool("weather"), Tool("now"))
 PARIS: JSONObject = {"name": "weather", "arguments": {"city": "Paris"}}
 ROME: JSONObject = {"name": "weather", "arguments": {"city": "Rome"}}
+PIECES = ('{"city": ', '"Paris"}')
 NOW: JSONObject = {"name": "now", "arguments": {}}
 
 
@@ -140,3 +151,32 @@ def test_the_profile_says_whether_a_model_stutters(repeats: bool, count: int):
 def test_the_embedded_model_is_known_to_stutter():
     assert not capabilities().find("embedded", "smollm2-135m").profile.repeats
     assert capabilities().find("openai", "gpt-4.1").profile.repeats
+
+
+@pytest.mark.requirement("D8")
+@check_each("stream", [False, True])
+@check_each("rule", ["unknown", "rescue"])
+def test_a_call_that_comes_natively_and_is_left_in_the_text_counts_once(stream: bool, rule: str):
+    request = Request("m", (user("The weather in Paris, please."),), TOOLS, stream=stream)
+    profile = Profile(capability="openai", leaks=True) if rule == "rescue" else Profile()
+    chosen = plan(request, ProfileMatch(profile, rule, ""), Settings(), untried=True)
+    text = render_calls("hermes", [ToolCall("weather", {"city": "Paris"})])
+    for events in ([TextDelta(text), *call(0, "weather", *PIECES)], [*call(0, "weather", *PIECES), TextDelta(text)]):
+        turned = Turn(Engine(request, chosen, Settings(), stamp=STAMP, nonces=lambda _: NONCE), events)
+        assert turned.calls == [("weather", {"city": "Paris"})]
+        assert "same_call_dropped" in turned.notes
+
+
+def test_a_model_that_may_repeat_a_call_natively_may_do_so():
+    reading = DuplicateCallFilter(RelayReader(), repeats=True)
+    events = [*call(0, "weather", *PIECES), *call(1, "weather", *PIECES)]
+    assert [each for event in events for each in reading.feed(event)] == events
+
+
+def test_text_takes_the_fast_path_while_no_call_is_open():
+    reading = DuplicateCallFilter(NativeAndTextReader(ReadingRules(TOOLS)), repeats=True)
+    assert reading.flow is not None
+    reading.feed(TextDelta("Today it "))
+    assert reading.flow(TextDelta("is sunny")) == TextDelta("is sunny")
+    assert any(type(each) is CallStart for event in call(0, "weather", *PIECES)[:-1] for each in reading.feed(event))
+    assert reading.flow(TextDelta(" in Paris.")) is None

@@ -153,9 +153,14 @@ def test_an_upstream_that_no_longer_calls_natively_is_asked_by_the_prompt():
 @pytest.mark.requirement("D8", "E4")
 def test_an_upstream_that_no_longer_calls_in_text_is_asked_natively_as_well():
     turned = learned(REFUSAL, native(city="Oslo"))
-    assert (turned.calls, phases(turned)) == (WEATHER_CALL, ["inline", "inline"])
+    assert (turned.calls, phases(turned)) == (WEATHER_CALL, ["inline", "both"])
     assert [bool(request.tools) for request in turned.asked] == [False, True]
     assert "retry_native" in turned.notes
+
+
+def test_a_model_that_wrote_a_call_as_text_is_not_asked_natively():
+    turned = learned(action("get_wether", city="Oslo"), action(city="Oslo"))
+    assert [bool(request.tools) for request in turned.asked] == [False, False]
 
 
 def test_if_it_rejects_the_tools_it_is_asked_without_them():
@@ -188,25 +193,108 @@ def test_an_unknown_upstream_gets_only_functions_natively():
 @pytest.mark.requirement("D3", "D8")
 @check_each("status", [400, 404, 422, 500, 501])
 def test_if_it_rejects_a_request_with_tools_it_is_asked_by_the_prompt_alone(status: int):
-    turned = untried([Failure("something else is wrong", status=status)], action(city="Oslo"))
+    for message, fields in (("something is wrong", {}), ("function calling is off", {"capability": "none"})):
+        turned = untried([Failure(message, status=status)], action(city="Oslo"))
+        assert turned.calls == WEATHER_CALL
+        assert [bool(request.tools) for request in turned.asked] == [True, False]
+        assert [each.profile_fields for each in turned.outcome.limitations] == [fields]
+
+
+@check_each("status", [403, 503])
+def test_a_forbidden_or_unavailable_feature_is_a_rejection_if_the_error_names_it(status: int):
+    turned = untried([Failure("Function calling is not enabled", status=status)], action(city="Oslo"))
+    assert turned.calls == WEATHER_CALL
+
+
+@pytest.mark.requirement("D8")
+@pytest.mark.parametrize(
+    ("failure", "fields"),
+    [
+        (
+            Failure("maximum context length is 4096 tokens, you sent 5000", status=400),
+            {"context_window": 4096},
+        ),
+        (Failure("Payload Too Large", status=413), {}),
+    ],
+)
+def test_if_the_tools_do_not_fit_twice_they_are_sent_in_the_prompt_alone(failure: Failure, fields: dict[str, Any]):
+    turned = untried([failure], action(city="Oslo"))
     assert turned.calls == WEATHER_CALL
     assert [bool(request.tools) for request in turned.asked] == [True, False]
-    assert [each.profile_fields for each in turned.outcome.limitations] == [{"capability": "none"}]
+    assert [each.profile_fields for each in turned.outcome.limitations] == [fields]
+    turned = untried([failure], [failure])
+    assert (turned.reply.failure, turned.outcome.limitations) == (failure, ())
 
 
-@check_each(
-    "failure",
-    [Failure("overloaded", status=503), Failure("maximum context length is 4096 tokens, you sent 5000", status=400)],
+@pytest.mark.requirement("D8")
+@pytest.mark.parametrize(
+    ("budget", "window", "sent"), [(8000, 0, True), (8000, 8000, True), (260, 0, False), (8000, 400, False)]
 )
+def test_tools_are_sent_twice_only_where_both_copies_fit_the_budget_and_the_window(
+    budget: int, window: int, sent: bool
+):
+    settings = Settings(contract_budget=budget)
+    turned = Turn(
+        engine("unknown", Profile(context_window=window), untried=True, settings=settings), action(city="Oslo")
+    )
+    assert turned.calls == WEATHER_CALL
+    assert bool(turned.asked[0].tools) == sent
+
+
+@check_each("failure", [Failure("overloaded", status=503), Failure("tools per day: quota exceeded", status=429)])
 def test_other_failures_say_nothing_about_tools(failure: Failure):
     turned = untried([failure], action(city="Oslo"))
     assert turned.reply.failure == failure
     assert not turned.outcome.limitations
 
 
-def test_a_faulty_answer_is_asked_for_again_by_the_prompt_alone():
-    turned = untried(REFUSAL, action(city="Oslo"))
+@pytest.mark.requirement("D8", "E4")
+@check_each("answer", [REFUSAL, native(town=5), native("get_wether", city="Oslo")])
+def test_a_faulty_answer_is_asked_for_again_with_native_tools(answer: Any):
+    turned = untried(answer, native(city="Oslo"))
+    assert (turned.calls, phases(turned)) == (WEATHER_CALL, ["both", "both"])
+    assert turned.asked[1].tools == TOOLS
+
+
+@check_each("answer", ["", "Let me check the weather for you with get_weather."])
+def test_if_the_server_may_have_removed_a_call_it_is_asked_by_the_prompt_alone(answer: str):
+    turned = untried(answer, action(city="Oslo"))
     assert (turned.calls, phases(turned)) == (WEATHER_CALL, ["both", "inline"])
+
+
+@pytest.mark.requirement("D8", "E4")
+@check_each("answer", [native(city="Oslo"), render_calls("hermes", RIGHT)])
+def test_tools_that_do_not_fit_twice_are_sent_natively_alone_by_a_retry(answer: Any):
+    for rule in ("unknown", "learned"):
+        scarce = Settings(contract_budget=260)
+        turned = Turn(engine(rule, Profile(), untried=True, settings=scarce), REFUSAL, answer)
+        assert (turned.calls, turned.outcome.requests) == (WEATHER_CALL, 2)
+        assert [bool(request.tools) for request in turned.asked] == [False, True]
+        assert "# Tools" not in turned.asked[1].messages[0].text
+
+
+def test_tools_that_were_rejected_are_not_sent_again_in_the_same_turn():
+    turned = untried([Failure("tools are off", status=400)], REFUSAL, action(city="Oslo"))
+    assert turned.calls == WEATHER_CALL
+    assert [bool(request.tools) for request in turned.asked] == [True, False, False]
+
+
+@pytest.mark.requirement("D8")
+@check_each(
+    "choice", [ToolChoice("required"), ToolChoice("named", ("get_weather",)), ToolChoice("auto", (), parallel=False)]
+)
+def test_native_tools_beside_the_prompt_come_with_the_choice(choice: ToolChoice):
+    turned = untried(native(city="Oslo"), tool_choice=choice)
+    assert (turned.calls, turned.outcome.requests) == (WEATHER_CALL, 1)
+    assert turned.asked[0].tool_choice == choice
+    assert ("parallel_tool_calls" in turned.asked[0].options.dispensable) != choice.parallel
+
+
+def test_a_rejected_choice_is_no_rejection_of_tools():
+    rejection = [Failure("tool_choice `required` is not supported", status=400)]
+    turned = untried(rejection, action(city="Oslo"), tool_choice=ToolChoice("required"))
+    assert turned.calls == WEATHER_CALL
+    assert [each.profile_fields for each in turned.outcome.limitations] == [{}]
 
 
 def test_an_ordinary_answer_of_an_unknown_upstream_costs_one_request():

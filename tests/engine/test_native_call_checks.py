@@ -145,9 +145,17 @@ def test_arguments_nobody_can_read_are_refused():
 @pytest.mark.requirement("B4")
 @check_each("name", ["mail", "shell"])
 def test_a_repair_that_may_change_a_value_is_never_executed_where_it_changes_the_world(name: str):
-    events = read(*call(name, '{"text": "rm -rf /tmp/x'))
+    events = read(*call(name, '{"text": "rm -rf /tmp/x"'))
     assert made(events) == []
     assert "unsafe_repair" in codes(events)
+
+
+@pytest.mark.requirement("B6")
+@check_each("name", ["weather", "mail"])
+def test_arguments_that_end_inside_a_string_are_incomplete_whatever_the_upstream_says(name: str):
+    events = read(*call(name, '{"city": "Par'))
+    assert made(events) == []
+    assert [candidate.verdict for candidate in fold(events).candidates] == ["truncated"]
 
 
 @pytest.mark.requirement("R-E6")

@@ -8,13 +8,15 @@ from typing import Literal
 import pytest
 
 from tests.cases import check_each
-from tests.engine.engine_helpers import ASKED, CONSTRAINED, INLINE, PLANS, TOOLS, native
-from tests.offline_turn import NONCE, Play, carry_out, engine_for
+from tests.engine.engine_helpers import ASKED, CONSTRAINED, INLINE, PLANS, TOOLS, Turn, native
+from tests.offline_turn import NONCE, STAMP, Play, carry_out, engine_for
 from toolspeak.core.events import Event, Failure, Finish, Noted, TextDelta, fold
 from toolspeak.core.types import Message, Options, Request, TextPart, ToolCall, ToolResult
-from toolspeak.engine.planning.capabilities import Profile
-from toolspeak.engine.planning.strategy import Settings
+from toolspeak.dialects.registry import render_calls
+from toolspeak.engine.planning.capabilities import Profile, ProfileMatch
+from toolspeak.engine.planning.strategy import Settings, plan
 from toolspeak.engine.prompting.history import without_system
+from toolspeak.engine.turn.engine import Engine
 from toolspeak.engine.turn.upstream_limits import demands_alternation, detect_limitation, refuses_system_role
 
 SYSTEM = Failure("System role not supported", status=400)
@@ -75,6 +77,54 @@ def test_a_failure_tells_what_was_refused(failure: Failure, profile: Profile, gr
 @check_each(("failure", "refuses"), [(None, False), (SYSTEM, True), (Failure("system role", status=404), False)])
 def test_a_turn_that_failed_tells_whether_the_system_role_was_refused(failure: Failure | None, refuses: bool):
     assert refuses_system_role(failure) is refuses
+
+
+@pytest.mark.requirement("D8")
+@check_each(
+    "message",
+    [
+        "System role not supported",
+        "system messages are not supported",
+        "This model doesn't support system prompts.",
+        "role `system` is not allowed",
+        "Invalid role: system",
+        "invalid value: 'system'",
+        "The system_prompt field is invalid for this model",
+        "unknown variant `system`, expected `user` or `assistant`",
+        "Unexpected role",
+        "unexpected role 'system'",
+        "Only user and assistant roles are supported!",
+        "Only 'user' and 'assistant' are allowed.",
+        "messages[0].role: value is not a valid enumeration member; permitted: 'user', 'assistant'",
+        '{"loc": ["body", "messages", 0, "role"], "msg": "Input should be \'user\' or \'assistant\'"}',
+        "`messages[0].role` must be one of user, assistant",
+        "Developer instruction is not enabled for models/gemma-3-27b-it",
+    ],
+)
+def test_a_refused_system_role_is_recognised_in_many_wordings(message: str):
+    for status in (400, 422, 500):
+        answer = render_calls("hermes", [ToolCall("get_weather", {"city": "Oslo"})])
+        for untried in (False, True):
+            request = Request("m", tuple(ASKED), TOOLS)
+            chosen = plan(request, ProfileMatch(Profile(), "unknown", ""), Settings(), untried=untried)
+            engine = Engine(request, chosen, Settings(), stamp=STAMP, nonces=lambda _: NONCE)
+            turned = Turn(engine, [Failure(message, status=status)], answer)
+            assert turned.outcome.requests == 2
+            assert [each.profile_fields for each in turned.outcome.limitations] == [{"system_role": False}]
+
+
+@check_each(
+    "message",
+    [
+        "messages[3].role: must be one of 'system', 'user', 'assistant'",
+        "role: Input should be 'developer', 'system', 'user' or 'assistant'",
+        "invalid value for temperature; see the system requirements",
+        "the user has no assistant",
+        "Internal error",
+    ],
+)
+def test_other_errors_are_no_refused_system_role(message: str):
+    assert not refuses_system_role(Failure(message, status=400))
 
 
 @check_each("failure", ALTERNATION)

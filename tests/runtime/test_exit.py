@@ -15,6 +15,7 @@ pytestmark = pytest.mark.requirement("F13")
 START = """
 import sys, threading, time
 import toolspeak as ts
+from toolspeak.key_value import MemoryState
 from toolspeak.upstreams.scripted import calls
 
 STORE = f"sqlite:///{sys.argv[1]}/work.db"
@@ -26,6 +27,25 @@ PROGRAMS = {
     "a finished task": """
 one = agent()
 print(one.run("Hi.").text)
+""",
+    "a client that is forgotten while the loop is busy": """
+tool = {"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}
+call = ts.render_calls("hermes", [ts.ToolCall("get_weather", {})])
+class SlowState(MemoryState):
+    def put(self, key, *arguments):
+        if key.startswith("use/"):
+            time.sleep(1.0)  # the exiting interpreter waits for the thread that stores what was learned
+one = ts.Client(ts.Scripted(call, again=True, base_url="https://models.example.com/v1"), state=SlowState())
+print(one.chat("What is the weather?", [tool]).requests)
+begun = threading.Event()
+def slow(request):
+    begun.set()
+    time.sleep(0.5)  # until then
+    return "x"
+other = ts.Client(ts.Scripted(slow))
+threading.Thread(target=lambda: other.chat("Hi."), daemon=True).start()
+begun.wait()
+del one
 """,
     "the middle of a stream": """
 events = agent().stream("Hi.")

@@ -13,9 +13,11 @@ import pytest
 
 from tests.cases import check_each, size
 from toolspeak import AsyncClient, Failure, Message, Request, Scripted, TextPart, Tool, ToolCall, render_calls
-from toolspeak.config import load
+from toolspeak.config import Secret, load
 from toolspeak.engine.planning.capabilities import Capabilities
 from toolspeak.engine.planning.strategy import Settings
+from toolspeak.engine.turn.observations import Observation
+from toolspeak.engine.turn.upstream_limits import NO_NATIVE_TOOLS
 from toolspeak.errors import ToolspeakError
 from toolspeak.key_value import FileState, MemoryState, State
 from toolspeak.runtime.learning import ModelUse, TenantUse, UseLearning, UseStore, tenant_key
@@ -24,6 +26,7 @@ from toolspeak.runtime.probe_cache import ProbeStore, ProbeTarget
 from toolspeak.runtime.prober import ProbeScheduler
 from toolspeak.runtime.turn import all_events
 from toolspeak.runtime.turn_factory import TurnFactory
+from toolspeak.server.access.auth import Credential, tenant_of
 from toolspeak.store.cached_key_value import cached_key_value, sql_key_value
 from toolspeak.upstreams.scripted import calls
 
@@ -59,6 +62,12 @@ def native_only(request: Request) -> Any:
 def without_system(request: Request) -> Any:
     if request.messages[0].role == "system":
         return [Failure("System role not supported", status=400)]
+    return render_calls("hermes", [CALL])
+
+
+def without_tools(request: Request) -> Any:
+    if request.tools:
+        return [Failure("Extra inputs are not permitted", status=422, body='{"loc": ["body", "tools"]}')]
     return render_calls("hermes", [CALL])
 
 
@@ -135,11 +144,6 @@ def test_what_an_upstream_rejects_is_left_out_from_the_next_request_on():
     assert [reply.requests for reply, _ in replies] == [2, 1, 1]
     assert "refused a system message" in replies[2][0].trace().why
 
-    def without_tools(request: Request) -> Any:
-        if request.tools:
-            return [Failure("Extra inputs are not permitted", status=422)]
-        return render_calls("hermes", [CALL])
-
     replies = talk(without_tools, 3)
     assert [(reply.requests, len(reply.calls)) for reply, _ in replies] == [(2, 1), (1, 1), (1, 1)]
     assert "the upstream refused a request with tools" in replies[1][0].trace().why
@@ -152,12 +156,10 @@ def test_what_an_upstream_rejects_is_left_out_from_the_next_request_on():
         (speaking("hermes"), speaking("qwen_xml")),
         (speaking("hermes"), native_only),
         (native_only, speaking("hermes")),
-        (
-            native_only,
-            lambda request: [Failure("tools are off", status=400)] if request.tools else render_calls("hermes", [CALL]),
-        ),
+        (native_only, without_tools),
+        (without_tools, native_only),
     ],
-    ids=["another dialect", "text to native", "native to text", "tools rejected"],
+    ids=["another dialect", "text to native", "native to text", "tools rejected", "tools no longer rejected"],
 )
 def test_when_a_model_changes_its_mind_two_requests_suffice(first: Model, then: Model):
     model, count = changing(first, then, 20)
@@ -175,6 +177,95 @@ def test_when_a_model_changes_its_mind_two_requests_suffice(first: Model, then: 
     assert all(reply.calls for reply in replies)
     assert [reply.requests for reply in replies[2:20]] == [1] * 18
     assert [reply.requests for reply in replies[22:]] == [1, 1]
+
+
+@pytest.mark.requirement("D8", "E4")
+@check_each(
+    "words", ["It is a nice day.", "Let me check the weather for you.", "Could you tell me more about what you need?"]
+)
+def test_words_where_a_call_was_expected_lead_back_to_native_tools_in_the_next_turn(words: str):
+    model, count = changing(speaking("hermes"), lambda request: calls(CALL) if request.tools else words, 4)
+
+    async def main() -> list[Any]:
+        one, _ = client(model)
+        replies: list[Any] = []
+        async with one:
+            for _ in range(9):
+                replies.append(await one.chat(QUESTION, [TOOL]))
+                count[0] += 1
+        return replies
+
+    replies = asyncio.run(main())
+    assert [bool(reply.calls) for reply in replies[5:]] == [True] * 4
+    assert [reply.requests for reply in replies[5:]] == [1] * 4
+    assert [reply.trace().plan for reply in replies[7:]] == ["native"] * 2
+
+
+def test_ordinary_answers_of_a_model_that_calls_as_text_lead_nowhere():
+    async def main() -> tuple[list[Any], list[Request]]:
+        model = Scripted(
+            lambda request: "Hello." if "Hi" in request.messages[-1].text else render_calls("hermes", [CALL]),
+            again=True,
+            base_url=FAR,
+        )
+        one = AsyncClient(model, config=load(env={}, cwd=Path("/nowhere")), state=MemoryState(), known=Capabilities())
+        async with one:
+            replies = [await one.chat(text, [TOOL]) for text in (QUESTION, QUESTION, "Hi.", QUESTION)]
+        return replies, list(model.requests)
+
+    replies, requests = asyncio.run(main())
+    assert [reply.requests for reply in replies] == [1] * 4
+    assert [bool(request.tools) for request in requests] == [True, True, False, False]
+
+
+def test_native_tools_are_tried_again_an_hour_after_a_rejection_or_many_trials():
+    clock = Clock()
+    one, known = learner(clock)
+
+    def answers(request: Request) -> Any:
+        return [Failure("tools are off", status=400)] if request.tools else "It is sunny."
+
+    turns_of("", one, known, answers, 1)
+    assert not one.untried(PLACE, "", Settings(), "unknown")
+    clock.now += DAY / 24
+    assert one.untried(PLACE, "", Settings(), "unknown")
+    clock.now += DAY * 2
+    turns_of("", one, known, lambda request: "It is sunny.", 8)
+    assert not one.untried(PLACE, "", Settings(), "unknown")
+    clock.now += DAY / 24
+    assert one.untried(PLACE, "", Settings(), "unknown")
+
+
+@pytest.mark.requirement("D8")
+@check_each("failure", [Failure("Bad Request", status=400), Failure("Internal server error", status=500)])
+def test_a_fault_of_a_server_says_nothing_about_tools(failure: Failure):
+    model, count = changing(lambda request: [failure] if request.tools else native_only(request), native_only, 1)
+
+    def behave(request: Request) -> Any:
+        answer = model(request)
+        count[0] += 1
+        return answer
+
+    replies = talk(behave, 5)
+    assert [(reply.requests, len(reply.calls)) for reply, _ in replies[1:]] == [(1, 1)] * 4
+    assert replies[4][0].trace().plan == "native"
+
+
+def test_a_rejection_without_a_reason_is_known_from_the_third_request_on():
+    def rejects(request: Request) -> Any:
+        return [Failure("Bad Request", status=400)] if request.tools else render_calls("hermes", [CALL])
+
+    replies = talk(rejects, 4)
+    assert [(reply.requests, len(reply.calls)) for reply, _ in replies] == [(2, 1), (2, 1), (1, 1), (1, 1)]
+
+
+def test_calls_that_come_natively_outweigh_an_earlier_rejection_of_tools_but_no_other_rejection():
+    fields = {"capability": "none", "system_role": False}
+    use = TenantUse(refused=fields, refused_why=f"no system; {NO_NATIVE_TOOLS.why}", refused_at=1.0)
+    once = use.observed(Observation({"capability": "openai"}, "calls came natively"), 2.0)
+    assert once.refused == fields
+    twice = once.observed(Observation({"capability": "openai"}, "calls came natively"), 3.0)
+    assert (twice.refused, twice.refused_why) == ({"system_role": False}, "no system")
 
 
 def test_where_nothing_is_learned_tools_are_sent_natively_a_few_times_only():
@@ -309,6 +400,17 @@ def test_what_three_tenants_agree_on_is_used_by_others():
     assert learned.fields["dialect"] == "qwen_xml"
 
 
+@pytest.mark.requirement("D8")
+def test_keys_that_anybody_can_invent_do_not_count_as_tenants_that_agree():
+    learning, known = learner()
+    keys = [Credential("authorization", Secret(f"sk-{number}")) for number in range(4)]
+    for key in keys[:3]:
+        turns_of(tenant_of(key), learning, known, speaking("qwen_xml"), 2)
+        assert learning.learned(PLACE, tenant_of(key)) is not None  # it uses what it has seen itself
+    assert learning.learned(PLACE, tenant_of(keys[3])) is None
+    assert learning.learned(PLACE, "anna") is None
+
+
 # ---- storage and expiry
 
 
@@ -345,7 +447,7 @@ def test_a_database_is_read_in_the_background(tmp_path: Path):
     turns_of("", one, known, speaking("hermes"), 2)
     asyncio.run(one.close())
     settled = sql_key_value(f"sqlite:///{tmp_path}/state.db")
-    wait_until(lambda: settled.get(f"use/{PLACE.key}") is not None)
+    wait_until(lambda: '"in_a_row": 2' in json.dumps(settled.get(f"use/{PLACE.key}")))
     other, _ = learner(state=state)
     other.learned(PLACE)  # begins to read
     wait_until(lambda: other.learned(PLACE) is not None)

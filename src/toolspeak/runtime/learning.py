@@ -2,7 +2,7 @@
 
 After two turns in a row whose calls came in the same way, `auto` asks for calls in that way. What an upstream rejects
 is avoided at once. Both expire. What a tenant's requests have shown applies to that tenant only, because a tenant can
-make a model say anything; it applies to others if three tenants agree.
+make a model say anything; it applies to others if three tenants with toolspeak keys agree.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..engine.context.complaints import context_complaint
 from ..engine.planning.capabilities import Learned
 from ..engine.planning.strategy import UNKNOWN_RULES, Plan, Settings
 from ..engine.turn.actions import TurnOutcome
-from ..engine.turn.upstream_limits import refuses_system_role
+from ..engine.turn.upstream_limits import NO_NATIVE_TOOLS, refuses_system_role, window_limitation
 from ..errors import ToolspeakError
 from ..key_value import Clock, FileState, MemoryState, State
 from .probe_cache import MAX_NAME_CHARS, ProbeTarget, probe_policy
@@ -45,12 +45,16 @@ _SECONDS_STORED = 3600.0
 _RELOAD_SECONDS = 60.0
 #: Maximum number of turns that send tools natively to an unknown upstream and get no native call.
 _MAX_TRIALS = 8
+#: Seconds after which they are sent once more, and also after a rejection if the model does not call as text.
+_SECONDS_UNTRIED = 3600.0
 #: Number of native answers with calls as text before a model is known to leak. A single one may be a quotation.
 _LEAKS = 2
 #: Maximum number of models, and of tenants per model, to remember.
 _MAX_TARGETS = 512
 _MAX_TENANTS = 64
 _PREFIX = "use/"
+#: How the tenants of clients' own upstream keys begin. Anybody can invent such keys, so they do not count as agreeing.
+_OWN_KEY = "own-"
 #: Rules that what is learned may override: nothing is known, or it was observed.
 _OPEN_RULES = (*UNKNOWN_RULES, "probe", "learned")
 #: Number of characters to search for calls leaked into text.
@@ -83,7 +87,13 @@ class TenantUse(msgspec.Struct, frozen=True):
         use = msgspec.structs.replace(
             self, last=observation.fields, in_a_row=min(in_a_row, TURNS_TO_AGREE), seen_at=now
         )
-        if use.in_a_row < TURNS_TO_AGREE or use.fields == observation.fields:
+        if use.in_a_row < TURNS_TO_AGREE:
+            return use
+        if observation.fields["capability"] != "none":  # an earlier rejection of tools was a fault, or is out of date
+            refused = {name: value for name, value in use.refused.items() if name != "capability"}
+            reasons = [why for why in use.refused_why.split("; ") if why != NO_NATIVE_TOOLS.why]
+            use = msgspec.structs.replace(use, refused=refused, refused_why="; ".join(reasons))
+        if use.fields == observation.fields:
             return use
         return msgspec.structs.replace(use, fields=observation.fields, why=observation.why)
 
@@ -113,7 +123,7 @@ class ModelUse(msgspec.Struct, frozen=True):
 
     def agreed(self) -> tuple[JSONObject, str]:
         """Return the profile fields on which enough tenants agree, and the reason; empty if there are none."""
-        uses = [use for use in self.tenants.values() if use.fields]
+        uses = [use for name, use in self.tenants.items() if use.fields and not name.startswith(_OWN_KEY)]
         for use in uses[: len(uses) - TENANTS_TO_AGREE + 1]:
             count = sum(each.fields == use.fields for each in uses)
             if count >= TENANTS_TO_AGREE:
@@ -176,8 +186,9 @@ class UseStore:
     def put(self, target: ProbeTarget, tenant: str, use: TenantUse) -> None:
         """Store what was learned from a tenant, given by its hash. The tenants seen last are kept."""
         stored = self.get(target)
-        latest = sorted({**stored.tenants, tenant: use}.items(), key=lambda each: each[1].latest)[-_MAX_TENANTS:]
-        stored = msgspec.structs.replace(stored, tenants=dict(latest))
+        tenants = {**stored.tenants, tenant: use}
+        latest = sorted(tenants.items(), key=lambda each: (not each[0].startswith(_OWN_KEY), each[1].latest))
+        stored = msgspec.structs.replace(stored, tenants=dict(latest[-_MAX_TENANTS:]))
         self._state.put(_PREFIX + target.key, msgspec.to_builtins(stored), _SECONDS_OBSERVED)
 
     def forget(self, target: ProbeTarget) -> None:
@@ -195,6 +206,8 @@ class _Target:
         self.stored_at: dict[str, float] = {}
         self.unsaved: dict[str, TenantUse] = {}  # counts that are stored later, by the hash of the tenant
         self.trials: Counter[str] = Counter()
+        self.tried_at: dict[str, float] = {}
+        self.doubts: set[str] = set()  # tenants whose model no longer calls as text
         self.leaks: Counter[str] = Counter()
 
 
@@ -208,6 +221,7 @@ class UseLearning:
         self._store = store
         self._targets: OrderedDict[ProbeTarget, _Target] = OrderedDict()
         self._thread: ThreadPoolExecutor | None = None
+        self._last: Future[None] | None = None  # what the thread does last
         self._loaded: deque[tuple[ProbeTarget, ModelUse]] = deque()  # values that were read, until they are merged
 
     def learned(self, target: ProbeTarget, tenant: str = "") -> Learned | None:
@@ -226,12 +240,19 @@ class UseLearning:
         self.learned(target)
         return self._targets[target].use
 
-    def untried(self, target: ProbeTarget, tenant: str, settings: Settings) -> bool:
-        """Whether to find out if an unknown upstream supports tools. Where a probe is allowed, it finds that out."""
+    def untried(self, target: ProbeTarget, tenant: str, settings: Settings, rule: str) -> bool:
+        """Whether to find out if an upstream supports tools, because nothing is known or what was learned is in doubt.
+
+        Where a probe is allowed, it finds that out for unknown upstreams.
+        """
         state = self._targets.get(target)
-        if not target.base_url or (state is not None and state.trials[tenant] >= _MAX_TRIALS):
+        if not target.base_url or state is None:
             return False
-        return probe_policy(settings, target.base_url) == "off"
+        use, now = state.use.tenants.get(tenant_key(tenant), TenantUse()), self._store.clock()
+        enough = state.trials[tenant] >= _MAX_TRIALS and now < state.tried_at[tenant] + _SECONDS_UNTRIED
+        if enough or ("capability" in use.refused and now < use.refused_at + _SECONDS_UNTRIED):
+            return False
+        return tenant in state.doubts if rule == "learned" else probe_policy(settings, target.base_url) == "off"
 
     def _reload(self, target: ProbeTarget, now: float) -> _Target:
         """Read what other processes have learned; from a database in the background, for one of the next turns."""
@@ -275,9 +296,12 @@ class UseLearning:
         self.learned(turn.target, turn.tenant)
         state, now = self._targets[turn.target], self._store.clock()
         before = state.use.tenants.get(tenant_key(turn.tenant), TenantUse())
-        if turn.plan.tries_native:
-            came = any(each.dialect == "native" for each in turn.outcome.trace.attempts[0].candidates)
+        first = next(iter(turn.outcome.trace.attempts), None)
+        if first is not None and first.phase == "both" and first.request.tools:
+            came = any(each.dialect == "native" for each in first.candidates)
             state.trials[turn.tenant] = 0 if came else state.trials[turn.tenant] + 1
+            state.tried_at[turn.tenant] = now
+        self._doubt(turn, state)
         refused, why = _refused(turn)
         if not refused and self._leaks(turn, state):
             refused, why = {"leaks": True}, "native answers contained calls as text"
@@ -303,6 +327,20 @@ class UseLearning:
         first_try = use.first_try + (turn.outcome.requests == 1)
         return msgspec.structs.replace(use.observed(observation, now), turns=use.turns + 1, first_try=first_try)
 
+    def _doubt(self, turn: EndedTurn, state: _Target) -> None:
+        """Doubt that a model calls as text if a call came natively, or did not come although it was expected."""
+        trace, last = turn.outcome.trace, turn.request.messages[-1]
+        if turn.rule != "learned" or turn.plan.kind != "inline":
+            return
+        if not trace.why_no_call:
+            came = any(each.dialect == "native" for each in trace.attempts[-1].candidates)
+            (state.doubts.add if came else state.doubts.discard)(turn.tenant)
+        elif last.role == "user" and not last.results and turn.tenant not in state.doubts:
+            from ..engine.refusals.unknown_language import concerns_tool  # slow: it imports the rules of refusals
+
+            if concerns_tool(last.text, turn.request.tools):
+                state.doubts.add(turn.tenant)
+
     def _leaks(self, turn: EndedTurn, state: _Target) -> bool:
         """Whether enough native answers without a call contained one as text."""
         plan, trace = turn.plan, turn.outcome.trace
@@ -321,9 +359,9 @@ class UseLearning:
         changed = (use.fields, use.refused) != (before.fields, before.refused)
         if changed:
             state.learned.clear()  # three tenants may agree now
-            level = logging.WARNING if use.refused != before.refused else logging.INFO
-            why = use.refused_why if use.refused != before.refused else f"seen in use: {use.why}"
-            _log.log(level, "`%s`: %s", turn.target.model[:MAX_NAME_CHARS], why)
+            rejected = use.refused_at != before.refused_at
+            why = use.refused_why if rejected else f"seen in use: {use.why}"
+            _log.log(logging.WARNING if rejected else logging.INFO, "`%s`: %s", turn.target.model[:MAX_NAME_CHARS], why)
         changed = changed or (use.last, use.in_a_row) != (before.last, before.in_a_row)
         state.unsaved[key] = use
         if changed or self._store.clock() > state.stored_at.get(tenant, 0.0) + _SECONDS_STORED:
@@ -337,7 +375,12 @@ class UseLearning:
         """Read or write in a thread, because files and databases are slow."""
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="toolspeak-learning")
-        return self._thread.submit(function, *arguments)
+        try:
+            self._last = self._thread.submit(function, *arguments)
+        except RuntimeError:  # the interpreter is exiting, and threads take no more work
+            self._last = Future()
+            self._last.set_result(function(*arguments))
+        return self._last
 
     def forget(self, target: ProbeTarget) -> None:
         """Forget everything about a model: a probe has measured it."""
@@ -350,8 +393,9 @@ class UseLearning:
             while state.unsaved:
                 self._write(target, *state.unsaved.popitem())
         thread, self._thread = self._thread, None
-        if thread is not None:
-            await asyncio.to_thread(thread.shutdown)
+        if thread is not None and self._last is not None:
+            thread.shutdown(wait=False)  # another thread cannot wait for it while the interpreter is exiting
+            await asyncio.wait([asyncio.wrap_future(self._last)])
 
 
 def _on_written(write: Future[None]) -> None:
@@ -360,8 +404,9 @@ def _on_written(write: Future[None]) -> None:
 
 
 def tenant_key(tenant: str) -> str:
-    """Return the hash under which a tenant is stored."""
-    return hashlib.sha256(tenant.encode("utf-8", "surrogatepass")).hexdigest()[:16] if tenant else ""
+    """Return the hash under which a tenant is stored. It shows whether the tenant has a client's own key."""
+    own = _OWN_KEY if tenant.startswith(_OWN_KEY) else ""
+    return own + hashlib.sha256(tenant.encode("utf-8", "surrogatepass")).hexdigest()[:16] if tenant else ""
 
 
 def _refused(turn: EndedTurn) -> tuple[JSONObject, str]:
@@ -371,17 +416,18 @@ def _refused(turn: EndedTurn) -> tuple[JSONObject, str]:
     reasons: list[str] = []
     for limitation in outcome.limitations:
         refused |= limitation.profile_fields
-        reasons.append(limitation.why)
+        reasons += [limitation.why] if limitation.profile_fields else []
     if plan.emulation and plan.profile.system_role and refuses_system_role(outcome.failure):
         refused["system_role"] = False
         reasons.append("the upstream refused a system message")
     complaint = context_complaint(outcome.failure)
     if complaint is not None and complaint.window not in (0, plan.profile.context_window):
-        refused["context_window"] = complaint.window
-        reasons.append(f"the upstream's context window has {complaint.window} tokens")
+        limitation = window_limitation(complaint.window)
+        refused |= limitation.profile_fields
+        reasons.append(limitation.why)
     if refuses_tools(turn):
-        refused["capability"] = "none"
-        reasons.append("the upstream refused a request with tools")
+        refused |= NO_NATIVE_TOOLS.profile_fields
+        reasons.append(NO_NATIVE_TOOLS.why)
     return refused, "; ".join(dict.fromkeys(reasons))
 
 

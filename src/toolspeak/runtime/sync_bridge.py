@@ -68,6 +68,7 @@ class LoopThread:
         with self.lock:
             self.exiting = True
             loop, thread = self._loop, self._thread
+            self._loop = None  # so that a bridge that ends meanwhile does not stop it a second time
         if loop is not None and thread is not None:
             loop.set_exception_handler(lambda loop, context: None)
             loop.call_soon_threadsafe(loop.stop)

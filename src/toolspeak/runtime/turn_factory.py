@@ -14,7 +14,7 @@ import msgspec
 
 from ..core.types import Message, Note, Request, Tool, is_object
 from ..engine.planning.capabilities import Capabilities, ProfileMatch
-from ..engine.planning.strategy import UNKNOWN_RULES, Plan, Settings, plan
+from ..engine.planning.strategy import TRIED_RULES, Plan, Settings, plan
 from ..engine.prompting.nonces import nonces_of
 from ..engine.turn.actions import TurnOutcome
 from ..engine.turn.faults import SEE_TRACE
@@ -135,8 +135,8 @@ class TurnFactory:
             # A turn has one answer. The server runs one turn per answer.
             raise UsageError("`n` above 1 is not supported here", hint="start one turn per answer")
         lookup = self.look_up(tenant)
-        learning = self._learning if lookup.rule in UNKNOWN_RULES else None
-        untried = learning is not None and learning.untried(self._target, tenant, settings)
+        learning = self._learning if lookup.rule in TRIED_RULES else None
+        untried = learning is not None and learning.untried(self._target, tenant, settings, lookup.rule)
         request, notes = self.tool_memory.recall(tenant, original, settings)
         notes = (*earlier_notes, *notes)
         planned = plan(request, lookup, settings, untried=untried)

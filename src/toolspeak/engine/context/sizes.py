@@ -55,10 +55,10 @@ def messages_tokens(messages: Iterable[Message]) -> int:
 
 def request_tokens(request: Request) -> int:
     """Estimate the tokens of a request: its messages and its tools."""
-    return messages_tokens(request.messages) + (_tools_tokens(request.tools) if request.tools else 0)
+    return messages_tokens(request.messages) + (tools_tokens(request.tools) if request.tools else 0)
 
 
-def _tools_tokens(tools: tuple[Tool, ...]) -> int:
+def tools_tokens(tools: tuple[Tool, ...]) -> int:
     return _json_tokens([(tool.name, tool.description, tool.parameters) for tool in tools])
 
 

@@ -155,6 +155,8 @@ class Strategy(msgspec.Struct, frozen=True):
 
 #: The rules for upstreams of which nothing is known.
 UNKNOWN_RULES = ("unknown", "foreign_host")
+#: The rules for which tools may also be sent natively, to find out whether the upstream supports them.
+TRIED_RULES = (*UNKNOWN_RULES, "learned")
 #: The rules for requests without tools and without tool history; the second, if toolspeak checks a response format.
 _NO_TOOLS, _FORMAT = "no_tools", "response_format"
 #: Kinds of tools that can be emulated.
@@ -257,7 +259,7 @@ def _plan(situation: _Situation, match: ProfileMatch, settings: Settings) -> Pla
     is_single = not profile.parallel and decision.kind not in ("pass", "plain")
     single = f"; one call at a time, because {reason}" if is_single else ""
     demanding = not situation.stream or situation.demands
-    tries_native = situation.untried and decision.rule in UNKNOWN_RULES and decision.kind == "inline"
+    tries_native = situation.untried and decision.rule in TRIED_RULES and decision.kind == "inline"
     tries_native = tries_native and not settings.plan and settings.marks != "nonce"
     native = "; tools are also sent natively, to find out whether the upstream supports them" if tries_native else ""
     return Plan(

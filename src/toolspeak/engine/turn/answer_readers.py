@@ -323,15 +323,20 @@ class DuplicateCallFilter:
 
     Some small models write the same call twice; running both could, for example, send a message twice. A call to a
     tool that was already called is buffered until it ends, because streamed events cannot be retracted.
+    `repeats`: the model may repeat a call, so only one that comes natively and again as text is dropped.
     """
 
-    flow = None
-
-    def __init__(self, reader: AnswerReader) -> None:
+    def __init__(self, reader: AnswerReader, repeats: bool = False) -> None:
         self._reader = reader
+        self._flow = reader.flow
+        self.flow = None if self._flow is None else self._flow_on
+        self._repeats = repeats
         self._open: dict[int, _OpenCall] = {}
-        self._names: set[str] = set()
-        self._calls: set[tuple[str, str]] = set()
+        #: Names of calls, and names with arguments, each with whether the call was native.
+        self._seen: set[tuple[tuple[str, ...], bool]] = set()
+
+    def _flow_on(self, event: TextDelta) -> Event | None:
+        return None if self._open or self._flow is None else self._flow(event)
 
     def feed(self, event: Event) -> list[Event]:
         return self._filter(self._reader.feed(event))
@@ -352,8 +357,7 @@ class DuplicateCallFilter:
         return out
 
     def _start(self, event: CallStart) -> list[Event]:
-        buffered = event.name in self._names
-        self._names.add(event.name)
+        buffered = self._was_seen((event.name,), event.index >= _NATIVE_FROM)
         self._open[event.index] = _OpenCall(event, buffered)
         return [] if buffered else [event]
 
@@ -372,10 +376,14 @@ class DuplicateCallFilter:
     def _end(self, call: _OpenCall, end: CallEnd) -> list[Event]:
         if end.valid:
             key = (call.name, _sort_keys("".join(call.fragments)))
-            if key in self._calls:
+            if self._was_seen(key, end.index >= _NATIVE_FROM):
                 return [Noted(Note("same_call_dropped", f"a repeated call of `{call.name}` was dropped"))]
-            self._calls.add(key)
         return call.events if call.buffered else [end]
+
+    def _was_seen(self, key: tuple[str, ...], native: bool) -> bool:
+        seen = (key, not native) in self._seen or (not self._repeats and (key, native) in self._seen)
+        self._seen.add((key, native))
+        return seen
 
 
 def _sort_keys(arguments: str) -> str:

@@ -63,17 +63,25 @@ from .phases import FIRST_PHASE, PHASES, Phase, PhaseName
 from .request_builder import RequestBuilder
 from .response_format import REFUSAL, check_format, is_refusal
 from .trace import AttemptTrace, Trace
-from .upstream_limits import NO_NATIVE_TOOLS, UpstreamLimitation, demands_alternation, detect_limitation
+from .upstream_limits import (
+    NO_NATIVE_TOOLS,
+    TOOL_REJECTION_STATUSES,
+    UpstreamLimitation,
+    demands_alternation,
+    detect_limitation,
+    names_tools,
+    native_tools_limitation,
+)
 
 RESCUED = "tool calls read from text"
 SPOILED = "a call was streamed, but its arguments are unusable"
 _UNUSABLE = "no usable tool call"
 _CHOICE_DROPPED = "`tool_choice` was dropped: it requires a call, but chat-only mode allows none"
-#: HTTP statuses that upstreams use to reject tools.
-_REJECTION_STATUSES = frozenset({400, 404, 405, 415, 422, 500, 501})
 _ANY = ToolChoice()
 #: Maximum length of an upstream error message quoted in notes and warnings.
 _MAX_MESSAGE_CHARS = 200
+#: Faults that a server may cause by removing a call that it could not parse, but only if tools are sent natively.
+_SWALLOWED = frozenset({"empty", "described"})
 #: Finish reasons after which the last call may be incomplete.
 _CUTTING = frozenset({"length", "content_filter", "error"})
 #: Plans that send tools of every type to the upstream.
@@ -476,7 +484,10 @@ class Engine:
         if fault.kind == "bad_format" or self._request.options.response_format is not None:
             return phase, current.request
         if self._retries == 1 and phase.name in ("both", "inline") and (variant := self._variant(current, notes)):
-            return PHASES["inline"], self._builder.build(variant)
+            request = self._builder.build(variant)
+            if variant == "both" and not request.tools:  # there is no room for both copies of the tools
+                return PHASES["native"], self._builder.build("native")
+            return PHASES[variant], request
         following = self._step(phase) if self._builder.has_teachable_tools else phase.name
         if following == phase.name:
             return phase, current.request
@@ -489,14 +500,17 @@ class Engine:
         """Change how the second try asks for calls. Return the kind of its request, or None if nothing changes."""
         plan = self._plan
         raw, nonce = "".join(current.raw), self._builder.nonce or ""
-        dialect = written_dialect(current.reply().candidates, raw, nonce, plan.dialect)
+        candidates = current.reply().candidates
+        dialect = written_dialect(candidates, raw, nonce, plan.dialect)
         if dialect and carries_nonce(dialect):
             self._plan = self._builder.change_plan(dialect=dialect)
             notes.append(Note("retry_dialect", f"asked again in the model's own dialect, {dialect}"))
             return "inline"
-        if current.phase.name == "both":
-            return "inline"
-        if plan.rule != "learned" or plan.unmarked == "never":
+        if current.request.tools:
+            swallowed = current.fault is not None and current.fault.kind in _SWALLOWED
+            return "inline" if swallowed else None
+        refused = any(each.code == NO_NATIVE_TOOLS.code for each in self._limitations)
+        if candidates or refused or plan.unmarked == "never" or not (plan.tries_native or plan.rule == "learned"):
             return None
         notes.append(Note("retry_native", "asked again with native tools as well"))  # the upstream may have changed
         return "both"
@@ -514,9 +528,8 @@ class Engine:
         empty = not current.raw and not current.events
         situation = (current.request, self._plan.profile, self._builder.teaches_format)
         limitation = detect_limitation(failure, *situation) if empty else None
-        offered = phase.emulates and bool(current.request.tools)
-        if limitation is None and empty and offered and failure.status in _REJECTION_STATUSES:
-            limitation = NO_NATIVE_TOOLS if context_complaint(failure) is None else None
+        if limitation is None and empty and phase.emulates and current.request.tools:
+            limitation = native_tools_limitation(failure, current.request.tool_choice)
             phase = PHASES["inline"]
         if limitation is not None and phase.reads != "relay":
             self._plan = self._builder.apply_limitation(limitation)
@@ -528,8 +541,8 @@ class Engine:
         following = self._following(phase.unsupported)
         # If merging roles does not help, those of calls and results are the problem.
         rejects_tools = (
-            failure.status in _REJECTION_STATUSES
-            and ("tool" in f"{failure.message} {failure.body}".lower() or demands_alternation(failure))
+            failure.status in TOOL_REJECTION_STATUSES
+            and (names_tools(failure) or demands_alternation(failure))
             and context_complaint(failure) is None
         )
         # If a call is required but no prompt can teach the tools, report the upstream's rejection to the caller.
@@ -616,8 +629,9 @@ class Engine:
         raw: list[str] = []
         if phase.reads in ("answer", "envelope"):
             reader = CopiedValueFilter(reader, raw, self._builder.copyable_texts)
-        if not self._plan.profile.repeats and phase.enforces:
-            reader = DuplicateCallFilter(reader)
+        repeats = self._plan.profile.repeats
+        if phase.enforces and (not repeats or (phase.reads == "answer" and request.tools and self._scans(phase))):
+            reader = DuplicateCallFilter(reader, repeats)
         self._attempt = _Attempt(number, phase, request, reader, raw)
         fresh = [Noted(note) for note in self._builder.notes[self._emitted_notes :]]
         self._emitted_notes += len(fresh)
@@ -646,10 +660,13 @@ class Engine:
             return EnvelopeOrTextReader(rules)
         if phase.name == "decision":
             return DecisionReader(rules)
-        native = phase.name in ("native", "trial")
-        scan = not native or self._plan.rescue
+        scan = self._scans(phase)
         thinking = not scan and self._plan.profile.leaks
         return NativeAndTextReader(rules, scan=scan, thinking=thinking, whole=whole)
+
+    def _scans(self, phase: Phase) -> bool:
+        """Whether the text of an answer is searched for calls."""
+        return phase.name not in ("native", "trial") or self._plan.rescue or self._plan.kind == "inline"
 
     # ---- outcome
 

@@ -114,7 +114,8 @@ class _NativeCall:
         whole = self.whole()
         if self._over:
             return
-        if not whole and cut and json.status == "open":
+        # The upstream may forget closing brackets, but an open string has lost an unknown part of a value.
+        if not whole and json.status == "open" and (cut or json.in_string):
             self._builder.cut()
             return
         if self._has_arguments:

@@ -28,6 +28,7 @@ from ...core.types import (
 from ...dialects.registry import render_calls
 from ..constraints.build import decision_constraint, envelope_constraint, inline_constraint, wire_options
 from ..constraints.native_tool_schemas import transform_tools
+from ..context.sizes import prompt_limit, request_tokens, tools_tokens
 from ..planning.strategy import Plan, Settings
 from ..prompting.call_result_pairing import pair
 from ..prompting.escaping import is_plain_name, join_text_parts
@@ -223,8 +224,7 @@ class RequestBuilder:
             case "final":
                 return self._final()
             case "both":
-                functions = tuple(tool for tool in self._native_tools() if tool.kind == "function")
-                return msgspec.structs.replace(self._inline(), tools=functions)
+                return self._with_native_tools(self._inline())
             case "inline":
                 return self._inline()
             case "decision":
@@ -247,12 +247,26 @@ class RequestBuilder:
         self._note(projected.notes)
         messages = self._with_format_rule(projected.messages)
         messages = alternate_roles(messages) if self._plan.profile.alternates else messages
-        options = self._sendable_options()
-        if not self._choice.parallel:  # may be left out: extra calls are dropped anyway
-            options = msgspec.structs.replace(options, dispensable=("parallel_tool_calls",))
+        options = self._with_dispensable(self._sendable_options())
         return msgspec.structs.replace(
             self._request, messages=messages, tools=tools, tool_choice=self._choice, options=options
         )
+
+    def _with_dispensable(self, options: Options) -> Options:
+        """Name the field that may be left out, because extra calls are dropped anyway."""
+        if self._choice.parallel:
+            return options
+        return msgspec.structs.replace(options, dispensable=(*options.dispensable, "parallel_tool_calls"))
+
+    def _with_native_tools(self, request: Request) -> Request:
+        """Also send the functions natively, unless both copies together exceed the budget or the known window."""
+        functions = tuple(tool for tool in self._native_tools() if tool.kind == "function")
+        options = self._with_dispensable(request.options)
+        both = msgspec.structs.replace(request, tools=functions, tool_choice=self._choice, options=options)
+        window = self._plan.profile.context_window
+        fits = self.contract_tokens + tools_tokens(functions) <= self._settings.contract_budget
+        fits = fits and (not window or request_tokens(both) <= prompt_limit(window, request.options.max_tokens))
+        return both if fits else request
 
     def _final(self) -> Request:
         profile = self._plan.profile

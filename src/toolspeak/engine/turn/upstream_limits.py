@@ -12,11 +12,17 @@ import re
 import msgspec
 
 from ...core.events import Failure
-from ...core.types import JSONObject, Request
+from ...core.types import JSONObject, Request, ToolChoice
+from ..context.complaints import context_complaint
 from ..planning.capabilities import Profile
 
 #: HTTP statuses for requests that an upstream does not understand. Some upstreams return 500 if a chat template fails.
 _REJECTION_STATUSES = frozenset({400, 422, 500, 501})
+#: HTTP statuses that upstreams use to reject tools.
+TOOL_REJECTION_STATUSES = frozenset({400, 404, 405, 415, 422, 500, 501})
+#: More such statuses, which usually have other causes.
+_BLOCKING_STATUSES = frozenset({403, 503})
+_TOOLS = re.compile(r"tool|function")
 #: Words that refer to constrained output in upstream error messages. Messages may also name the request field.
 _CONSTRAINT_WORDS = ("grammar", "json_schema", "response_format", "guided", "structured output")
 #: Words that refer to a response format, in all protocols.
@@ -29,6 +35,18 @@ _FORMAT_WORDS = (
 _ALTERNATION = re.compile(
     r"\balternat(?:e|es|ing|ion)\b|\bsuccessive (?:user|assistant)|\broles? in a row|\bconsecutive (?:user|assistant)"
     r"|\bunexpected role\b|\bmust start with an? user\b|\bfirst message must (?:be|have)\b"
+)
+#: How they say that there is no system role. The last two list the roles that exist.
+_NO_SYSTEM = re.compile(
+    r"\b(?:system|developer)[ _]?(?:message|prompt|instruction)s?\b[^.]{0,40}(?:\bnot\b|n't\b|unsupported|invalid)"
+    r"|(?:\bnot\b|n't\b|\bno|unsupported|invalid)\b[^.]{0,40}\b(?:system|developer)[ _]?(?:message|prompt|instruction)"
+    r"|\b(?:unknown|unsupported|invalid) (?:variant|value)\W{1,4}system\b"
+    r"|\bonly\W[^.]{0,20}\buser\b[^.]{0,20}\bassistant\b"
+    r"|\brole\b[^.]{0,80}\b(?:permitted|expected|be|of|allowed)\b[^.]{0,20}\buser\b[^.]{0,20}\bassistant\b"
+)
+#: A list of roles that exist, with the system role.
+_HAS_SYSTEM = re.compile(
+    r"\b(?:permitted|expected|be|of|allowed|only)\b[^.]{0,60}\bsystem\W{1,6}(?:\w+\W{1,6})?(?:user|assist)"
 )
 
 
@@ -51,6 +69,8 @@ _NO_SYSTEM_ROLE = UpstreamLimitation(
 NO_NATIVE_TOOLS = UpstreamLimitation(
     "native_unsupported", "the upstream refused a request with tools", {"capability": "none"}
 )
+#: The upstream rejected a request with such tools for an unknown reason. Nothing is remembered: it may be a fault.
+_NOT_NOW = UpstreamLimitation("native_unsupported", "the upstream refused a request", {})
 _NO_CONSTRAINT = UpstreamLimitation("constraint_refused", "the upstream refused constrained output", {"constraint": ""})
 _NO_FORMAT = UpstreamLimitation("format_refused", "the upstream refused a response format", {"response_format": False})
 
@@ -78,6 +98,26 @@ def detect_limitation(
     return None
 
 
+def native_tools_limitation(failure: Failure, choice: ToolChoice) -> UpstreamLimitation | None:
+    """Return what a failure shows about tools that were sent natively beside the tool prompt; None if it is nothing."""
+    if (complaint := context_complaint(failure)) is not None:
+        return window_limitation(complaint.window) if complaint.window else _NOT_NOW
+    named = names_tools(failure)
+    if failure.status not in TOOL_REJECTION_STATUSES and not (named and failure.status in _BLOCKING_STATUSES):
+        return None
+    return NO_NATIVE_TOOLS if named and choice.mode == "auto" else _NOT_NOW  # it may have rejected only the choice
+
+
+def window_limitation(tokens: int) -> UpstreamLimitation:
+    why = f"the upstream's context window has {tokens} tokens"
+    return UpstreamLimitation(NO_NATIVE_TOOLS.code, why, {"context_window": tokens})
+
+
+def names_tools(failure: Failure) -> bool:
+    """Whether an error is about tools or functions."""
+    return _TOOLS.search(_error_text(failure)) is not None
+
+
 def _alternation_limit(error: str, request: Request, profile: Profile) -> UpstreamLimitation | None:
     """Return what to change in a request whose roles the upstream rejected."""
     from ..prompting.history import alternate_roles  # slow: it imports every dialect
@@ -85,8 +125,8 @@ def _alternation_limit(error: str, request: Request, profile: Profile) -> Upstre
     if alternate_roles(request.messages) != request.messages:
         return None if profile.alternates else _ALTERNATES
     # The roles alternate. Templates of models without a system role count a system message as a role out of order.
-    has_system = not request.tools and request.messages[0].role == "system"
-    return _NO_SYSTEM_ROLE if profile.system_role and has_system and "system" not in error else None
+    has_system = (request.options.contract or not request.tools) and request.messages[0].role == "system"
+    return _NO_SYSTEM_ROLE if profile.system_role and has_system and "optional system" not in error else None
 
 
 def demands_alternation(failure: Failure | None) -> bool:
@@ -101,7 +141,9 @@ def refuses_system_role(failure: Failure | None) -> bool:
     if failure is None or failure.status not in _REJECTION_STATUSES or demands_alternation(failure):
         return False
     error = _error_text(failure)
-    return "system" in error and "role" in error
+    if _HAS_SYSTEM.search(error) is not None:
+        return False
+    return ("system" in error and "role" in error) or _NO_SYSTEM.search(error) is not None
 
 
 def _error_text(failure: Failure) -> str:
