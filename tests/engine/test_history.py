@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.cases import check_each, size
 from toolspeak.core.types import Media, Message, Note, Opaque, Part, TextPart, Tool, ToolCall, ToolResult
 from toolspeak.dialects.registry import DIALECTS, dialect, render_calls, render_result
+from toolspeak.engine.prompting import history
 from toolspeak.engine.prompting.history import (
     MEDIA_KINDS,
     alternate_roles,
@@ -544,3 +545,29 @@ def test_templates_that_do_not_count_results_see_alternating_roles():
 
 def test_messages_that_alternate_are_left_alone():
     assert alternate_roles(ROUND) == ROUND
+
+
+def _rounds(count: int) -> tuple[Message, ...]:
+    messages: list[Message] = [Message("user", (TextPart("Begin."),))]
+    for at in range(count):
+        messages.append(Message("assistant", calls=(ToolCall("f", {"x": at}, f"c{at}"),)))
+        messages.append(Message("tool", results=(ToolResult(f"c{at}", f"result {at}"),)))
+    return tuple(messages)
+
+
+def test_a_longer_conversation_shares_the_messages_that_were_rendered_before():
+    messages = _rounds(4)
+    before = project(messages[:-2], "action", nonce="k7q2xz4").messages
+    after = project(messages, "action", nonce="k7q2xz4").messages
+    assert all(one is other for one, other in zip(before, after, strict=False))
+    assert project(messages, "action", nonce="b4c5d6f").messages[1] != after[1]
+
+
+def test_what_is_kept_of_rendered_messages_is_bounded(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(history, "MAX_RENDERED_CHARS", 5000)
+    kept = history._RenderedGroups()
+    monkeypatch.setattr(history, "_rendered", kept)
+    for at in range(30):
+        project(_rounds(at % 5 + 1), "action", nonce=f"k7q2x{at}")
+        assert kept._size <= 5000
+    assert len(kept._young) + len(kept._old) < 20
