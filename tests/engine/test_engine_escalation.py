@@ -227,16 +227,9 @@ def test_if_the_tools_do_not_fit_twice_they_are_sent_in_the_prompt_alone(failure
 
 
 @pytest.mark.requirement("D8")
-@pytest.mark.parametrize(
-    ("budget", "window", "sent"), [(8000, 0, True), (8000, 8000, True), (260, 0, False), (8000, 400, False)]
-)
-def test_tools_are_sent_twice_only_where_both_copies_fit_the_budget_and_the_window(
-    budget: int, window: int, sent: bool
-):
-    settings = Settings(contract_budget=budget)
-    turned = Turn(
-        engine("unknown", Profile(context_window=window), untried=True, settings=settings), action(city="Oslo")
-    )
+@pytest.mark.parametrize(("window", "sent"), [(0, True), (8000, True), (400, False)])
+def test_tools_are_sent_twice_only_where_both_copies_fit_the_known_window(window: int, sent: bool):
+    turned = Turn(engine("unknown", Profile(context_window=window), untried=True), action(city="Oslo"))
     assert turned.calls == WEATHER_CALL
     assert bool(turned.asked[0].tools) == sent
 
@@ -266,8 +259,7 @@ def test_if_the_server_may_have_removed_a_call_it_is_asked_by_the_prompt_alone(a
 @check_each("answer", [native(city="Oslo"), render_calls("hermes", RIGHT)])
 def test_tools_that_do_not_fit_twice_are_sent_natively_alone_by_a_retry(answer: Any):
     for rule in ("unknown", "learned"):
-        scarce = Settings(contract_budget=260)
-        turned = Turn(engine(rule, Profile(), untried=True, settings=scarce), REFUSAL, answer)
+        turned = Turn(engine(rule, Profile(context_window=400), untried=True), REFUSAL, answer)
         assert (turned.calls, turned.outcome.requests) == (WEATHER_CALL, 2)
         assert [bool(request.tools) for request in turned.asked] == [False, True]
         assert "# Tools" not in turned.asked[1].messages[0].text

@@ -28,7 +28,7 @@ from ...core.types import (
 from ...dialects.registry import render_calls
 from ..constraints.build import decision_constraint, envelope_constraint, inline_constraint, wire_options
 from ..constraints.native_tool_schemas import transform_tools
-from ..context.sizes import prompt_limit, request_tokens, tools_tokens
+from ..context.sizes import prompt_limit, request_tokens
 from ..planning.strategy import Plan, Settings
 from ..prompting.call_result_pairing import pair
 from ..prompting.escaping import is_plain_name, join_text_parts
@@ -259,13 +259,12 @@ class RequestBuilder:
         return msgspec.structs.replace(options, dispensable=(*options.dispensable, "parallel_tool_calls"))
 
     def _with_native_tools(self, request: Request) -> Request:
-        """Also send the functions natively, unless both copies together exceed the budget or the known window."""
+        """Also send the functions natively, unless both copies together exceed the known context window."""
         functions = tuple(tool for tool in self._native_tools() if tool.kind == "function")
         options = self._with_dispensable(request.options)
         both = msgspec.structs.replace(request, tools=functions, tool_choice=self._choice, options=options)
         window = self._plan.profile.context_window
-        fits = self.contract_tokens + tools_tokens(functions) <= self._settings.contract_budget
-        fits = fits and (not window or request_tokens(both) <= prompt_limit(window, request.options.max_tokens))
+        fits = not window or request_tokens(both) <= prompt_limit(window, request.options.max_tokens)
         return both if fits else request
 
     def _final(self) -> Request:
