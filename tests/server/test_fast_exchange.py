@@ -36,6 +36,7 @@ TOOLS = (
     Tool("get_weather", "The weather.", {"type": "object", "properties": {"city": {"type": "string"}}}),
     Tool("set_alarm", "Sets an alarm.", {"type": "object", "properties": {"hour": {"type": "integer"}}}),
 )
+CAPABILITIES = Capabilities()
 PATHS = {
     "openai_chat": "/v1/chat/completions",
     "openai_responses": "/v1/responses",
@@ -87,14 +88,14 @@ class Proxy:
         line = UpstreamConfig(
             "up", "", upstream.base_url, "openai_chat", lambda own: upstream, lambda model: settings, models=("m",)
         )
-        self.app = app_type(Gateway([line], Capabilities(), MemoryState(), b"a secret"))
+        self.app = app_type(Gateway([line], CAPABILITIES, MemoryState(), b"a secret"))
         self.loop = asyncio.get_running_loop()
         self.upstream = upstream
         self.pool = upstream._pools[self.loop] = ConnectionPool(upstream._address, None, upstream.timeouts)
         self.pool.connect = self._connected  # type: ignore[method-assign, assignment]
         self.up: list[tuple[HttpConnection, Wire]] = []
         self.pool._keep(self._new_upstream())
-        config = uvicorn.Config(self.app, log_config=None, lifespan="off", proxy_headers=False)
+        config = uvicorn.Config(self.app, http=ClientConnection, log_config=None, lifespan="off", proxy_headers=False)
         self.state = uvicorn.Server(config).server_state
         self.wire = Wire()
         self.connection = ClientConnection(config, self.state, {})
@@ -125,7 +126,7 @@ class Proxy:
                     connection.connection_lost(None)
                 elif not connection.disconnected:
                     connection.data_received(piece.replace(b"NONCE77", nonce[1] if nonce else b"NONCE77"))
-                await self._turns(3)
+                await self._turns(2)
         async with asyncio.timeout(PATIENCE):
             while self.connection.answering and not self.wire.closed:  # noqa: ASYNC110
                 await asyncio.sleep(0)

@@ -257,7 +257,7 @@ def _names(body: bytes) -> set[tuple[str, str]]:
 
 def _text(body: bytes) -> str:
     deltas = [choice["delta"] for event in _events(body) for choice in event["choices"]]
-    return "".join(delta.get("content") or "" for delta in deltas)
+    return "".join(delta.get("content") or delta.get("refusal") or "" for delta in deltas)
 
 
 def _plan(answer: Answer) -> str:
