@@ -213,7 +213,7 @@ class EngineTurn:
     def abort(self) -> None:
         """Close the connection of a turn that was started without a task."""
         posted, self._posted = self._posted, None
-        if posted is not None and posted.connection is not None and not (posted.answer and posted.answer.over):
+        if posted is not None and posted.connection is not None and not posted.over:
             posted.connection.on_ready = None
             posted.connection.abort()
 
@@ -237,11 +237,11 @@ class EngineTurn:
         now = time.perf_counter()
         self.upstream_seconds += now - self._waiting_since
         if batch is None or self._takes_long(batch):
-            if batch and posted.answer is not None:
-                posted.answer.unread(batch)
+            if batch:
+                upstream.unread(posted, batch)
             self._hand_over(receiver)
             return
-        over = posted.answer is not None and posted.answer.over
+        over = posted.over
         self._actions.extend(self._actions_for(batch))
         if self._act_now(receiver) and over and not self._over:
             self._actions.extend(self._feed(None))
@@ -298,7 +298,7 @@ class EngineTurn:
         if posted is not None and isinstance(upstream, HttpUpstream):
             assert posted.connection is not None
             posted.connection.on_ready = None
-            if posted.answer is None or not posted.answer.over or posted.answer.has_unread:
+            if not posted.over or (posted.answer is not None and posted.answer.has_unread):
                 self._exchange = upstream.resume(posted)
         receiver.must_wait()
 

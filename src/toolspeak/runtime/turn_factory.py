@@ -142,7 +142,7 @@ class TurnFactory:
         planned = plan(request, lookup, settings, untried=untried)
         context = _TurnContext(lookup, settings, tenant, request.messages, see, untried)
         if settings.compact in ("", "off"):
-            return PlannedTurn(self._turn(context, request, notes), request, planned)
+            return PlannedTurn(self._planned_turn(context, request, planned, notes), request, planned)
         turn = CompactingTurn(
             request,
             settings.compact,
@@ -156,8 +156,13 @@ class TurnFactory:
 
     def _turn(self, context: _TurnContext, request: Request, notes: tuple[Note, ...] = ()) -> EngineTurn:
         """Create the turn for a request, or for a part of its conversation."""
+        planned = plan(request, context.lookup, context.settings, untried=context.untried)
+        return self._planned_turn(context, request, planned, notes)
+
+    def _planned_turn(
+        self, context: _TurnContext, request: Request, planned: Plan, notes: tuple[Note, ...]
+    ) -> EngineTurn:
         resolved, settings = self.resolved, context.settings
-        planned = plan(request, context.lookup, settings, untried=context.untried)
         if is_passthrough(request, planned):
             engine = PassthroughTurn(request, planned, stamp=time.time_ns(), notes=notes)
         else:
