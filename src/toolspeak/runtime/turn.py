@@ -38,6 +38,8 @@ LONG_REQUEST_CHARS = 64 * 1024
 #: Seconds after a finish reason within which nearly every answer ends.
 _END_SECONDS = 0.25
 
+#: Actions after which the engine expects nothing more of the answer.
+_LAST_ACTIONS = frozenset({AskUpstream, Done})
 #: A character that may begin a call in an answer.
 _CALL_CHAR = re.compile(r"[<{\[(]").search
 _CHOICE_HINT = "offer a suitable tool, or set `tool_choice` to `auto`"
@@ -114,6 +116,26 @@ class EngineTurn:
     received the last event.
     """
 
+    tool_seconds = 0.0
+    outcome: TurnOutcome | None = None
+    requests_sent = 0
+    #: Index of the first event of the last answer. Set by `collect`.
+    last_answer_start = 0
+    upstream_seconds = 0.0
+    first_token_seconds = 0.0
+    held_seconds = 0.0
+    _started = _over = False
+    _exchange: Batches | None = None
+    _passthrough_bytes = False
+    _chars = 0  # characters of text that the engine has parsed
+    _is_slow = False  # parsing some of the text took long, or is going to
+    _request: Request | None = None  # the current request, until its answer may contain a call
+    # Only for a turn that was started without a task.
+    _posted: Posted | None = None
+    _receiver: Receiver | None = None
+    _waiting_since = 0.0
+    _held_since = 0.0  # `upstream_seconds` when the first held-back output arrived; 0 if none is held back
+
     def __init__(
         self, engine: Engine | PassthroughTurn, upstream: Upstream, ended: Callable[[TurnOutcome], None] | None = None
     ) -> None:
@@ -122,26 +144,7 @@ class EngineTurn:
         self._ended = ended
         self.provider = upstream.provider
         self._actions: deque[Action] = deque()
-        self._started = self._over = False
-        self._exchange: Batches | None = None
-        self._passthrough_bytes = False
         self._slices: deque[list[Event]] = deque()  # the rest of a large batch
-        self._chars = 0  # characters of text that the engine has parsed
-        self._is_slow = False  # parsing some of the text took long, or is going to
-        self._request: Request | None = None  # the current request, until its answer may contain a call
-        self.requests_sent = 0
-        self.outcome: TurnOutcome | None = None
-        #: Index of the first event of the last answer. Set by `collect`.
-        self.last_answer_start = 0
-        self.upstream_seconds = 0.0
-        self.first_token_seconds = 0.0
-        self.held_seconds = 0.0
-        self.tool_seconds = 0.0
-        # Only for a turn that was started without a task.
-        self._posted: Posted | None = None
-        self._receiver: Receiver | None = None
-        self._waiting_since = 0.0
-        self._held_since = 0.0  # `upstream_seconds` when the first held-back output arrived; 0 if none is held back
 
     def use_upstream(self, upstream: Upstream) -> None:
         """Send the requests to another upstream. Call this before the turn starts."""
@@ -242,10 +245,11 @@ class EngineTurn:
             self._hand_over(receiver)
             return
         over = posted.over
-        self._actions.extend(self._actions_for(batch))
-        if self._act_now(receiver) and over and not self._over:
+        actions = self._actions_for(batch)
+        self._actions.extend(actions)
+        if over and not (actions and type(actions[-1]) in _LAST_ACTIONS):
             self._actions.extend(self._feed(None))
-            self._act_now(receiver)
+        self._act_now(receiver)
         self._waiting_since = time.perf_counter()
         if self._waiting_since - now > SLOW_SECONDS:
             self._is_slow = True
@@ -259,6 +263,8 @@ class EngineTurn:
 
     def _takes_long(self, batch: list[Event]) -> bool:
         """Whether parsing a batch may take so long that it needs a worker thread."""
+        if type(self._engine) is PassthroughTurn:  # it parses nothing
+            return False
         size = _text_size(batch)
         self._chars += size
         if self._request is not None and any(map(_may_begin_call, batch)):
@@ -275,8 +281,8 @@ class EngineTurn:
             return [Emit(batch.after(events))] if events else []
         return actions
 
-    def _act_now(self, receiver: Receiver) -> bool:
-        """Execute all actions. Returns False if one of them has to wait, after handing over to a task."""
+    def _act_now(self, receiver: Receiver) -> None:
+        """Execute all actions. If one of them has to wait, hand over to a task."""
         actions = self._actions
         while actions:
             action = actions.popleft()
@@ -290,8 +296,7 @@ class EngineTurn:
             else:
                 actions.appendleft(action)
                 self._hand_over(receiver)
-                return False
-        return True
+                return
 
     def _hand_over(self, receiver: Receiver) -> None:
         posted, upstream = self._posted, self._upstream

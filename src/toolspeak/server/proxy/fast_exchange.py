@@ -23,7 +23,7 @@ from ..access.limits import check_request, read_object, routing_notes
 from ..asgi import Headers, error_headers
 from ..observe.request_context import RequestContext
 from .exchange import CHECKS_BEFORE_START, Exchange, for_upstream
-from .previous_responses import PreviousResponses
+from .previous_responses import RESPONSES, PreviousResponses
 from .upstream_router import Target
 
 if TYPE_CHECKING:
@@ -65,7 +65,8 @@ class FastExchange(Exchange):
             return False
         if protocol.loads_models and not request.messages:
             return False
-        self._previous = PreviousResponses(memory, target.tenant, protocol.name, values)
+        if protocol.name == RESPONSES:
+            self._previous = PreviousResponses(memory, target.tenant, protocol.name, values)
         notes = (*routing_notes(request), *protocol.request_notes(values))
         planned = target.maker.make(for_upstream(request, target), target.settings, target.tenant, notes, self._see)
         self._adopt(planned, request, target)
@@ -136,8 +137,7 @@ class FastExchange(Exchange):
         self._respond_now(200, body, self._extension_header(planned))
 
     def _store_now(self, request: Request, answer: bytes) -> None:
-        assert self._previous is not None
-        if self._previous.in_use:
+        if self._previous is not None:
             self._previous.store_now(request, answer)
 
     def must_wait(self) -> None:

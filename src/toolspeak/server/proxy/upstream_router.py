@@ -166,6 +166,8 @@ class Gateway:
         self._model_lists = ModelListCache()
         self._connected: dict[str, Upstream] = {}
         self._forwarded: OrderedDict[tuple[str, ...], Upstream] = OrderedDict()
+        #: Targets by the identity of the caller, whom the entry keeps alive, the model and the client's protocol.
+        self._targets: dict[tuple[int, str, str], tuple[Caller, Target]] = {}
         self._makers: OrderedDict[tuple[str, ...], tuple[TurnFactory, Settings, UpstreamAddress, str]] = OrderedDict()
         self._chains = {upstream.name: self._chain(upstream) for upstream in upstreams}
         self._lease = GatewayLease()
@@ -198,6 +200,17 @@ class Gateway:
 
     def target(self, request: Request, caller: Caller = ANONYMOUS) -> Target:
         """Return the target of a request. Raises UnknownModel, or Unauthorized if a required key is missing."""
+        known = self._targets.get((id(caller), request.model, request.protocol))
+        if known is not None:
+            return known[1]
+        target = self._find_target(request, caller)
+        if not (caller.own_keys or caller.from_page):  # such a caller is never the same object again
+            if len(self._targets) >= _MAX_TARGETS:
+                self._targets.clear()
+            self._targets[id(caller), request.model, request.protocol] = (caller, target)
+        return target
+
+    def _find_target(self, request: Request, caller: Caller) -> Target:
         location = self._locate(self._fixed or request.model, caller)
         own_key = self._own_key(location, caller)
         # The cache key contains the full hash of the caller's key, so no caller gets an upstream with another's key.
