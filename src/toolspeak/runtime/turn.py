@@ -38,8 +38,6 @@ LONG_REQUEST_CHARS = 64 * 1024
 #: Seconds after a finish reason within which nearly every answer ends.
 _END_SECONDS = 0.25
 
-#: Actions after which the engine expects nothing more of the answer.
-_LAST_ACTIONS = frozenset({AskUpstream, Done})
 #: A character that may begin a call in an answer.
 _CALL_CHAR = re.compile(r"[<{\[(]").search
 _CHOICE_HINT = "offer a suitable tool, or set `tool_choice` to `auto`"
@@ -245,11 +243,10 @@ class EngineTurn:
             self._hand_over(receiver)
             return
         over = posted.over
-        actions = self._actions_for(batch)
-        self._actions.extend(actions)
-        if over and not (actions and type(actions[-1]) in _LAST_ACTIONS):
+        self._actions.extend(self._actions_for(batch))
+        if self._act_now(receiver) and over and not self._over:
             self._actions.extend(self._feed(None))
-        self._act_now(receiver)
+            self._act_now(receiver)
         self._waiting_since = time.perf_counter()
         if self._waiting_since - now > SLOW_SECONDS:
             self._is_slow = True
@@ -281,8 +278,8 @@ class EngineTurn:
             return [Emit(batch.after(events))] if events else []
         return actions
 
-    def _act_now(self, receiver: Receiver) -> None:
-        """Execute all actions. If one of them has to wait, hand over to a task."""
+    def _act_now(self, receiver: Receiver) -> bool:
+        """Execute all actions. Returns False if one of them has to wait, after handing over to a task."""
         actions = self._actions
         while actions:
             action = actions.popleft()
@@ -296,7 +293,8 @@ class EngineTurn:
             else:
                 actions.appendleft(action)
                 self._hand_over(receiver)
-                return
+                return False
+        return True
 
     def _hand_over(self, receiver: Receiver) -> None:
         posted, upstream = self._posted, self._upstream
