@@ -140,6 +140,7 @@ class EngineTurn:
         self._engine = engine
         self._upstream = upstream
         self._ended = ended
+        self._relays = type(engine) is PassthroughTurn  # so it parses nothing
         self.provider = upstream.provider
         self._actions: deque[Action] = deque()
         self._slices: deque[list[Event]] = deque()  # the rest of a large batch
@@ -260,7 +261,7 @@ class EngineTurn:
 
     def _takes_long(self, batch: list[Event]) -> bool:
         """Whether parsing a batch may take so long that it needs a worker thread."""
-        if type(self._engine) is PassthroughTurn:  # it parses nothing
+        if self._relays:
             return False
         size = _text_size(batch)
         self._chars += size
@@ -380,7 +381,7 @@ class EngineTurn:
             batch = [Failure("the upstream cancelled the request")]
         finally:
             self.upstream_seconds += time.perf_counter() - began
-        size = 0 if batch is None else _text_size(batch)
+        size = 0 if batch is None or self._relays else _text_size(batch)
         self._chars += size
         if batch is None or size <= SLICE_CHARS or type(batch) is RawBatch:
             return batch
