@@ -57,7 +57,14 @@ class FastExchange(Exchange):
         if request is None:
             values = read_object(body)
             request = protocol.decode(values, **fields)
-        self._request = request
+        self._request = self._client_request = request
+        recipe = gateway.recipe(request, caller)
+        if recipe is not None:
+            target = recipe.target
+            planned = target.maker.make_from(recipe.turn, for_upstream(request, target), self._see)
+            if planned is not None:
+                self._target, self._planned, self._request = target, planned, planned.request
+                return True
         check_request(request, len(body))
         self._target = target = gateway.target(request, caller)
         memory = target.maker.tool_memory
@@ -70,7 +77,8 @@ class FastExchange(Exchange):
         notes = (*routing_notes(request), *protocol.request_notes(values))
         planned = target.maker.make(for_upstream(request, target), target.settings, target.tenant, notes, self._see)
         self._adopt(planned, request, target)
-        self._client_request = request
+        if not values and self._previous is None:
+            gateway.remember_recipe(request, caller, target, planned, notes)
         return isinstance(planned.turn, EngineTurn)
 
     def start_now(self, http: HttpRequest, context: RequestContext) -> bool:
