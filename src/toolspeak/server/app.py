@@ -95,6 +95,8 @@ class App:
         self._worker_rpc: WorkerRpc | None = None
         self._ticker: asyncio.TimerHandle | None = None
         self.known_heads = KnownHeads()
+        self.version = self._guard.access.version
+        self.may_remember = self._guard.may_remember
 
     @cached_property
     def _pages(self) -> Pages:
@@ -156,18 +158,13 @@ class App:
             return False  # the general path reports the error
         return True
 
-    def version(self, caller: Caller) -> object:
-        """Return what changes if a caller may no longer be admitted; None if an admission must not be remembered."""
-        return self._guard.version(caller)
-
     def take(self, http: HttpRequest) -> bool:
         """Answer a request without a task, or return False if that is impossible."""
         assert http.admitted is not None
         route, caller = http.admitted
         gateway, scope, began, body = self._gateway, http.scope, time.time(), http.take_whole_body()
-        context = RequestContext(scope, http.send)
         identifier = new_id()
-        context.set_default_id(identifier)
+        context = RequestContext(scope, http.send, identifier)
         protocol = client_protocol(route.client_protocol, scope["query_string"])
         keys, keep_alive = self._idempotency_keys, self._keep_alive
         exchange = FastExchange(identifier, gateway, protocol, scope, http.receive, context.send, keys, keep_alive)
@@ -195,7 +192,7 @@ class App:
         counted: AbstractContextManager[object],
     ) -> None:
         lease, exchanges = self._gateway.lease(), self.lifecycle.exchanges
-        lease.__enter__()
+        lease.enter()
         exchanges.add(exchange)
         if self._ticker is None:
             self._ticker = asyncio.get_running_loop().call_later(self._keep_alive / CHECKS_PER_PERIOD, self._tick)
@@ -206,7 +203,7 @@ class App:
         def finished() -> None:
             exchanges.discard(exchange)
             counted.__exit__(None, None, None)
-            lease.__exit__(None, None, None)
+            lease.leave()
             self._finish(exchange.result(), context, began)
             self.lifecycle.count_response(context, route)
 

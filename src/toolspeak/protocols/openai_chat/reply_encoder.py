@@ -271,7 +271,7 @@ def encode_reply(
     if reply.failure is not None or reply.finish_reason == "error":
         return to_wire({"error": error_of(reply.failure or FAILED_TURN)})
     legacy = LEGACY in request.options.extra
-    custom = {tool.name for tool in request.tools if tool.kind == "custom"}
+    custom = {tool.name for tool in request.tools if tool.kind == "custom"} if request.tools else set[str]()
     if not (legacy or custom or extension):
         ordinary = encode_ordinary(reply, id, created, model)
         if ordinary is not None:

@@ -198,7 +198,10 @@ def request_notes(request: Request) -> tuple[Note, ...]:
 
 def is_own(request: Request) -> bool:
     """Whether a request was received over this protocol, with all of its messages."""
-    return request.protocol == PROTOCOL and not any([message.protocol for message in request.messages])
+    for message in request.messages:
+        if message.protocol:
+            return False
+    return request.protocol == PROTOCOL
 
 
 def _is_common_kind(tool: Tool) -> bool:

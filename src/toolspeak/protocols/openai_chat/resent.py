@@ -34,11 +34,12 @@ def decode_body(body: bytes) -> Request | None:
     """Decode a request. Returns None if it is unusual or invalid."""
     try:
         fields = _fields(body)
-        if not has_unique_keys(body, _encode(fields)) or not _LEGACY_FIELDS.isdisjoint(fields):
+        encoded = _encode(fields)
+        if not (encoded == body or has_unique_keys(body, encoded)) or not _LEGACY_FIELDS.isdisjoint(fields):
             return None
         messages, tools = _items(fields.pop("messages")), fields.pop("tools", None)
-        decoded = tuple(message for each in messages if (message := _messages.get(bytes(each))) is not None)
-        if not decoded or len(decoded) != len(messages):
+        decoded = tuple(map(_messages.get, map(bytes, messages)))
+        if not decoded or None in decoded:
             return None
         kept = _tools(bytes(tools)) if tools is not None else ()
         return msgspec.structs.replace(_options(_encode(fields)), messages=decoded, tools=kept)
@@ -75,7 +76,7 @@ _plain_message = msgspec.json.Decoder(_PlainMessage).decode
 def _message(data: bytes) -> Message | None:
     try:
         plain = _plain_message(data)
-        if plain.content and has_unique_keys(data, _encode(plain)):
+        if plain.content and ((encoded := _encode(plain)) == data or has_unique_keys(data, encoded)):
             return Message(plain.role, (TextPart(plain.content),))
     except msgspec.ValidationError:
         pass

@@ -101,7 +101,7 @@ def decode_reply(body: bytes) -> list[Event] | None:
     calls = message.tool_calls or ()
     if bool(calls) != (reason == "tool_calls") or reply.object == "error" or len(body) > MAX_BODY:
         return None
-    if len(calls) > _MAX_CALLS or len({call.id for call in calls}) < len(calls):
+    if len(calls) > 1 and (len(calls) > _MAX_CALLS or len({call.id for call in calls}) < len(calls)):
         return None
     events: list[Event] = []
     if reply.system_fingerprint is not None or reply.service_tier is not None:
@@ -111,8 +111,10 @@ def decode_reply(body: bytes) -> list[Event] | None:
     for index, call in enumerate(calls):
         events += (CallStart(index, call.function.name, call.id), CallArgs(index, call.function.arguments))
     events += map(CallEnd, range(len(calls)))
-    if reply.usage is not None:
-        events.append(UsageSeen(_usage_from(reply.usage)))
+    if (usage := reply.usage) is not None:
+        given, made = usage.prompt_tokens_details, usage.completion_tokens_details
+        cached, reasoning = given and given.cached_tokens, made and made.reasoning_tokens
+        events.append(UsageSeen(Usage(usage.prompt_tokens, usage.completion_tokens, cached or 0, reasoning or 0)))
     events.append(Finish(reason))
     return events
 
@@ -120,12 +122,6 @@ def decode_reply(body: bytes) -> list[Event] | None:
 def _metadata(reply: _Completion) -> Event:
     fields = {"system_fingerprint": reply.system_fingerprint, "service_tier": reply.service_tier}
     return OpaqueSeen(Opaque(ANSWER, {name: value for name, value in fields.items() if value is not None}))
-
-
-def _usage_from(usage: _Usage) -> Usage:
-    given, made = usage.prompt_tokens_details, usage.completion_tokens_details
-    cached, reasoning = given and given.cached_tokens, made and made.reasoning_tokens
-    return Usage(usage.prompt_tokens, usage.completion_tokens, cached or 0, reasoning or 0)
 
 
 class _CachedTokens(msgspec.Struct, gc=False):
@@ -184,9 +180,9 @@ _encode = msgspec.json.Encoder().encode
 
 def encode_ordinary(reply: Reply, id: str, created: int, model: str) -> bytes | None:
     """Encode a reply that consists of text, reasoning and calls of functions. Returns None if that is not all."""
-    if reply.opaque or any(note.code == "refusal" for note in reply.notes):
+    if reply.opaque or (reply.notes and any(note.code == "refusal" for note in reply.notes)):
         return None
-    calls = [_sent_call(call.id, call.name, call.arguments) for call in reply.calls]
+    calls = [_sent_call(call.id, call.name, call.arguments) for call in reply.calls] if reply.calls else []
     reason = reply.finish_reason
     if reason not in ("length", "content_filter"):
         reason = "tool_calls" if calls else "stop"

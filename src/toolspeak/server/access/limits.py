@@ -118,7 +118,8 @@ class KeyLimits:
         """Count a request against its key's limits and return a context manager for it. Raises TooManyRequests."""
         if key is None or not (key.rate or key.concurrency):
             return _UNCOUNTED
-        meter = self._meter(key)
+        meter = self._meters.get(key.id) or self._meter(key)
+        self._meters.move_to_end(key.id)
         wait = meter.enter()
         if wait:
             raise TooManyRequests(f"the key `{key.name}` has reached its limit", wait)
@@ -136,7 +137,6 @@ class KeyLimits:
             if len(self._meters) > _MAX_METERS:
                 idle = next((old for old, each in self._meters.items() if not each.under_way), key.id)
                 del self._meters[idle]
-        self._meters.move_to_end(key.id)
         return meter
 
 

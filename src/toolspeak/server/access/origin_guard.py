@@ -93,18 +93,18 @@ class OriginGuard:
             return cached[1]
         self._check_origin(scope)
         caller = self.access.check(scope, level)
-        if version is not None and self.version(caller) == version:
+        if version is not None and self.may_remember(caller):
             if len(self._callers) >= _MAX_CACHED:
                 self._callers.clear()
             self._callers[fingerprint] = (version, caller)
         return caller
 
-    def version(self, caller: Caller) -> object:
-        """Return the version of the keys, which changes if a caller may no longer be admitted.
+    def may_remember(self, caller: Caller) -> bool:
+        """Whether it may be remembered that a caller was admitted, until the version of the keys changes.
 
-        Returns None if an admission must not be cached: sessions expire, and upstream keys must not be retained.
+        Sessions expire, and upstream keys must not be retained.
         """
-        return None if caller.own_keys or caller.from_page else self.access.version()
+        return not caller.own_keys and not caller.from_page and self.access.version() is not None
 
     def _check_origin(self, scope: Scope) -> None:
         count = 0

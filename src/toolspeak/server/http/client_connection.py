@@ -23,7 +23,7 @@ from ..observe.request_context import STALLS_KEY, WriteStalls
 from ..proxy.client_protocols import client_protocol
 from ..routes import find_route, route_for_headers
 from .http_request import HttpRequest
-from .known_heads import KnownHeads, SplitRequest
+from .known_heads import KnownHead, KnownHeads
 
 if TYPE_CHECKING:
     import uvicorn
@@ -65,8 +65,12 @@ class FastPath(Protocol):
         """The heads of requests that were admitted."""
         ...
 
-    def version(self, caller: Caller) -> object:
-        """Return what changes if a caller may no longer be admitted; None if an admission must not be remembered."""
+    def version(self) -> object:
+        """Return what changes if a caller may no longer be admitted."""
+        ...
+
+    def may_remember(self, caller: Caller) -> bool:
+        """Whether it may be remembered that a caller was admitted."""
         ...
 
 
@@ -164,13 +168,13 @@ class ClientConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Parse received data, within limits."""
         self._idle_until = _NEVER
-        split = self._split(data)
-        known = split and self._known_request(split)
-        if known is not None:
-            if self._take_known(known):
+        split = None
+        self._takes_fast_path = True
+        if self._fast_path is not None and self._complete and not self._pending_bytes and not self.answering:
+            split = self._fast_path.known_heads.split(data)
+            known = split and self._fast_path.known_heads.by_digest.get(split[0])
+            if split and known and self._take_known(known, split[1]):
                 return
-            split = None
-        self._takes_fast_path = known is None
         self._progressed = self._complete and not self._pending_bytes  # true for the first data of a request
         self._pending_bytes += len(data)
         try:
@@ -180,8 +184,8 @@ class ClientConnection(asyncio.Protocol):
         except httptools.HttpParserError:
             self._refuse_invalid()
             return
-        if split is not None:
-            self._remember(split)
+        if split is not None and self._takes_fast_path:
+            self._remember(split[0])
         if self._pending_bytes > _MAX_HEAD_BYTES:
             self._refuse(_TOO_LARGE)
         elif self._complete and (not self._pending_bytes or self.answering):
@@ -247,7 +251,8 @@ class ClientConnection(asyncio.Protocol):
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             return
-        self.resume_reading()
+        if self._read_paused:
+            self.resume_reading()
         if self._waiting:
             self._start(self._waiting.popleft())
         else:
@@ -326,45 +331,29 @@ class ClientConnection(asyncio.Protocol):
 
     # ---- requests whose head is known
 
-    def _split(self, data: bytes) -> SplitRequest | None:
-        """Split data into a head and a body if it is one complete request, and no other is being received."""
-        if self._fast_path is None or not self._complete or self._pending_bytes or self.answering:
-            return None
-        return self._fast_path.known_heads.split(data)
-
-    def _known_request(self, split: SplitRequest) -> HttpRequest | None:
-        """Return a request whose head is known and whose caller is still admitted, without using the parser."""
+    def _take_known(self, known: KnownHead, body: bytes) -> bool:
+        """Answer a request whose head is known, without parser and task. Returns False if it needs them."""
         fast_path = self._fast_path
-        assert fast_path is not None
-        known = fast_path.known_heads.get(split.digest)
-        if known is None or known.version != fast_path.version(known.caller) or self._overloaded():
-            return None
-        request = HttpRequest(self, {**known.scope, **self._addresses})
+        if fast_path is None or known.version != fast_path.version() or self._overloaded():
+            return False
+        request = HttpRequest(self, {**known.scope, **self._addresses}, body=body)
         request.admitted = (known.route, known.caller)
-        request.add_body(split.body)
-        request.more_body = False
-        return request
-
-    def _take_known(self, request: HttpRequest) -> bool:
-        """Answer a request without a task. Returns False if it has to take the general path, which parses it."""
-        assert self._fast_path is not None
         before = self.current, self.newest
         self.current = self.newest = request
-        if self._fast_path.take(request):
+        if fast_path.take(request):
             return True
         self.current, self.newest = before
+        self._takes_fast_path = False
         return False
 
-    def _remember(self, split: SplitRequest) -> None:
+    def _remember(self, digest: bytes) -> None:
         """Remember the head of an admitted request that the parser found complete."""
         request, fast_path = self.newest, self._fast_path
-        assert fast_path is not None
-        if request is None or request.admitted is None or not (request.keep_alive and self._complete):
+        if fast_path is None or request is None or request.admitted is None or not request.keep_alive:
             return
         route, caller = request.admitted
-        version = fast_path.version(caller)
-        if version is not None:
-            fast_path.known_heads.remember(split.digest, request.scope, route, caller, version)
+        if self._complete and fast_path.may_remember(caller):
+            fast_path.known_heads.remember(digest, request.scope, route, caller, fast_path.version())
 
     # ---- internal
 

@@ -54,8 +54,15 @@ class HttpRequest:
     )
 
     def __init__(
-        self, connection: ClientConnection, scope: Scope, *, keep_alive: bool = True, expects_100: bool = False
+        self,
+        connection: ClientConnection,
+        scope: Scope,
+        *,
+        keep_alive: bool = True,
+        expects_100: bool = False,
+        body: bytes | None = None,
     ) -> None:
+        """`body`: the complete body, if it has arrived with the head."""
         self.connection = connection
         self.scope = scope
         self.keep_alive = keep_alive
@@ -64,13 +71,13 @@ class HttpRequest:
         self.admitted: tuple[Route, Caller] | None = None
         #: Whether the request starts only when its body is complete.
         self.gathers = False
-        self.more_body = True
+        self.more_body = body is None
         #: Bytes of the body that wait to be read.
-        self.size = 0
+        self.size = 0 if body is None else len(body)
         #: Called when the client has disconnected; and when writing to it must pause (True) or may go on (False).
         self.on_lost: Callable[[], None] | None = None
         self.on_pause: Callable[[bool], None] | None = None
-        self._body: list[bytes] = []
+        self._body: list[bytes] = [] if body is None else [body]
         self._event: asyncio.Event | None = None
         self._delivered = False  # whether the end of the body was delivered
         self._expects_100 = expects_100
@@ -218,7 +225,8 @@ class HttpRequest:
     def finish(self) -> None:
         """End the response, after its last byte was written."""
         self.response_complete = True
-        self._wake()
+        if self._event is not None:
+            self._event.set()
         if not self.keep_alive:
             self.connection.transport.close()
         self.connection.response_ended()

@@ -35,22 +35,18 @@ class KnownHead(NamedTuple):
     version: object
 
 
-class SplitRequest(NamedTuple):
-    """A complete request: the hash of its head, and its body."""
-
-    digest: bytes
-    body: bytes
-
-
 class KnownHeads:
     """A bounded table of heads."""
 
     def __init__(self) -> None:
-        self._by_digest: dict[bytes, KnownHead] = {}
+        self.by_digest: dict[bytes, KnownHead] = {}
         self._key = os.urandom(16)
 
-    def split(self, data: bytes) -> SplitRequest | None:
-        """Split data that is exactly one request with a Content-Length. Returns None for any other data."""
+    def split(self, data: bytes) -> tuple[bytes, bytes] | None:
+        """Split data that is exactly one request with a Content-Length into the hash of its head and its body.
+
+        Returns None for any other data.
+        """
         end = data.find(_END)
         length = _LENGTH(data, 0, end + 2) if end > 0 else None
         if length is None or len(data) != end + len(_END) + int(length[1]):
@@ -58,14 +54,11 @@ class KnownHeads:
         at, after = length.span(1)
         digest = blake2b(data[:at], digest_size=16, key=self._key)
         digest.update(data[after:end])
-        return SplitRequest(digest.digest(), data[end + len(_END) :])
-
-    def get(self, digest: bytes) -> KnownHead | None:
-        return self._by_digest.get(digest)
+        return digest.digest(), data[end + len(_END) :]
 
     def remember(self, digest: bytes, scope: Scope, route: Route, caller: Caller, version: object) -> None:
         """Remember a head that was parsed and admitted."""
         headers = [each for each in scope["headers"] if each[0] in _KEPT_HEADERS]
-        if len(self._by_digest) >= _MAX_HEADS:
-            self._by_digest.clear()
-        self._by_digest[digest] = KnownHead({**scope, "headers": headers}, route, caller, version)
+        if len(self.by_digest) >= _MAX_HEADS:
+            self.by_digest.clear()
+        self.by_digest[digest] = KnownHead({**scope, "headers": headers}, route, caller, version)

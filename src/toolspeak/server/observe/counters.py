@@ -53,10 +53,6 @@ class Histogram(msgspec.Struct, gc=False):
     counts: list[int]
     sum: float = 0.0
 
-    def observe(self, value: float, bounds: tuple[float, ...]) -> None:
-        self.counts[bisect_left(bounds, value)] += 1
-        self.sum += value
-
     def add(self, other: Histogram) -> None:
         self.counts = [one + two for one, two in zip(self.counts, other.counts, strict=True)]
         self.sum += other.sum
@@ -77,6 +73,16 @@ class Timing(msgspec.Struct):
     upstream: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+
+    def observe(self, total: float, first_byte: float, added: float) -> None:
+        """Add the times of one request, in seconds."""
+        for histogram, value, bounds in (
+            (self.total, total, SECONDS_BOUNDS),
+            (self.first_byte, first_byte, SECONDS_BOUNDS),
+            (self.added, added, ADDED_BOUNDS),
+        ):
+            histogram.counts[bisect_left(bounds, value)] += 1
+            histogram.sum += value
 
     def add(self, other: Timing) -> None:
         for name in ("total", "first_byte", "added"):

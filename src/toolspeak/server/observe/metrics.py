@@ -92,9 +92,7 @@ class Metrics:
         key = (record.client_protocol, model, plan, EMULATED in record.warnings, trace.rule == _OFF_RULE, status)
         labels, timing = self._series.get(key) or self._new_series(key, record)
         self.counters.requests[labels] += 1
-        timing.total.observe(total, SECONDS_BOUNDS)
-        timing.first_byte.observe(first, SECONDS_BOUNDS)
-        timing.added.observe(added, ADDED_BOUNDS)
+        timing.observe(total, first, added)
         timing.upstream += record.requests
         for attempt in attempts:
             usage = attempt.usage

@@ -72,7 +72,7 @@ class RequestContext:
 
     __slots__ = ("_id", "_send", "logged", "response_started", "scope", "started", "status", "upstream")
 
-    def __init__(self, scope: Scope, send: Send) -> None:
+    def __init__(self, scope: Scope, send: Send, identifier: str = "") -> None:
         self.scope = scope
         self.started = time.perf_counter()
         #: Time at which the response started; 0 until then.
@@ -83,8 +83,8 @@ class RequestContext:
         #: Name of the upstream that answered, if there were several to choose from.
         self.upstream = ""
         self._send = send
-        client_id = header(scope, b"x-request-id")
-        self._id = client_id if client_id and _VALID_ID.fullmatch(client_id) else ""
+        client_id = header(scope, b"x-request-id") if scope["headers"] else ""
+        self._id = client_id if client_id and _VALID_ID.fullmatch(client_id) else identifier
 
     @property
     def id(self) -> str:

@@ -121,10 +121,16 @@ class GatewayLease:
         self._count = 0
         self._free: asyncio.Event | None = None
 
-    def __enter__(self) -> None:
+    def enter(self) -> None:
         self._count += 1
 
+    def __enter__(self) -> None:
+        self.enter()
+
     def __exit__(self, *exc: object) -> None:
+        self.leave()
+
+    def leave(self) -> None:
         self._count -= 1
         if not self._count and self._free is not None:
             self._free.set()

@@ -29,7 +29,7 @@ _HEADER_OVERHEAD = 4
 class HttpResponse:
     """An incremental parser for the responses on one connection, without sockets or a clock."""
 
-    __slots__ = tuple("_body _feed _parser _raw _trailers _without_body complete error reusable started status".split())
+    __slots__ = tuple("_body _feed _parser _trailers _without_body complete error raw_headers reusable started status".split())
 
     def __init__(self) -> None:
         self._body: list[bytes] = []
@@ -49,7 +49,8 @@ class HttpResponse:
         self.error: UpstreamError | None = None
         #: Whether the response is complete and the connection can carry another one.
         self.reusable = False
-        self._raw: dict[bytes, bytes] = {}
+        #: Headers by lower-case name.
+        self.raw_headers: dict[bytes, bytes] = {}
         self._trailers = 0
         #: Number of bytes since the start, the end of the head, or the last piece of the body.
         self._without_body = 0
@@ -57,10 +58,10 @@ class HttpResponse:
     @property
     def headers(self) -> dict[str, str]:
         """Headers by lower-case name. If a header is repeated, the last one wins, but content encodings are joined."""
-        return {name.decode("latin-1"): value.decode("latin-1") for name, value in self._raw.items()}
+        return {name.decode("latin-1"): value.decode("latin-1") for name, value in self.raw_headers.items()}
 
     def header(self, name: bytes) -> str:
-        return self._raw.get(name, b"").decode("latin-1")
+        return self.raw_headers.get(name, b"").decode("latin-1")
 
     def feed(self, data: bytes) -> bytes:
         """Parse received bytes and return those that belong to the body. Check `error` afterwards."""
@@ -99,7 +100,7 @@ class HttpResponse:
 
     def end(self) -> bool:
         """Handle the end of the connection. Returns whether the response is complete."""
-        framed = b"content-length" in self._raw or b"transfer-encoding" in self._raw
+        framed = b"content-length" in self.raw_headers or b"transfer-encoding" in self.raw_headers
         self.reusable = False
         self.complete = self.complete or (self.started and not framed)
         return self.complete
@@ -114,9 +115,9 @@ class HttpResponse:
         """Store a header. Trailers are not stored, but count towards the size limit."""
         if not self.started:
             name = name.lower()
-            if name == b"content-encoding" and name in self._raw:
-                value = self._raw[name] + b", " + value
-            self._raw[name] = value
+            if name == b"content-encoding" and name in self.raw_headers:
+                value = self.raw_headers[name] + b", " + value
+            self.raw_headers[name] = value
         elif not self.complete:
             self._trailers += len(name) + len(value) + _HEADER_OVERHEAD
 
@@ -129,7 +130,7 @@ class HttpResponse:
             raise self.error  # stops the parser
         if status < 200:
             # This is an informational response, and the final one follows.
-            self._raw.clear()
+            self.raw_headers.clear()
         else:
             self.status = status
             self.started = True

@@ -19,7 +19,7 @@ from ...protocols.shared.choices_decoder import ChoicesDecoder
 from ...protocols.shared.reply_decoder import BaseReplyDecoder
 from ..base import DEADLINE, OTHER_ANSWERS, error_of, redact_batch, shorten
 from ..codecs import Codec
-from .connection import TruncatedReply
+from .connection import HttpResponse, TruncatedReply
 
 #: Maximum bytes to read from the body of an error response.
 MAX_ERROR_BYTES = 64 * 1024
@@ -198,16 +198,21 @@ def holds_content(events: list[Event]) -> bool:
     return any(type(event) not in _METADATA_EVENTS for event in events)
 
 
-def is_ordinary(source: IncomingResponse) -> bool:
+def is_ordinary(response: HttpResponse) -> bool:
     """Whether a response is a successful, uncompressed reply. `open_reply` then raises no error."""
-    return source.status < 300 and not source.header(b"content-encoding") and _media_type(source) != "text/html"
+    headers = response.raw_headers
+    return response.status < 300 and b"content-encoding" not in headers and not _is_page(headers.get(b"content-type"))
+
+
+@lru_cache(64)
+def _is_page(content_type: bytes | None) -> bool:
+    return content_type is not None and _without_parameters(content_type.decode("latin-1")) == "text/html"
 
 
 def _media_type(source: IncomingResponse) -> str:
     return _without_parameters(source.header(b"content-type"))
 
 
-@lru_cache(64)
 def _without_parameters(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower()
 

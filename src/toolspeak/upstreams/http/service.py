@@ -141,7 +141,8 @@ class Service(PassthroughBase):
             raise UsageError("this upstream is closed")
         payload = self._codec.encode(request)
         end = asyncio.get_running_loop().time() + self.timeouts.total
-        notes: list[Event] = [Noted(note) for note in (*self._notes, *self._codec.notes(request))]
+        found = (*self._notes, *self._codec.notes(request))
+        notes: list[Event] = list(map(Noted, found)) if found else []
         refused = self._fields.for_request(request)
         if refused:
             payload = without_fields(payload, refused)

@@ -123,7 +123,7 @@ class HttpUpstream(Service):
         if answer is None:
             if not connection.status:
                 return None if connection.failed else []
-            if not is_ordinary(connection):
+            if not is_ordinary(connection.response):
                 return None
             events = self._decode_whole(posted, connection)
             if events is not None:
