@@ -247,12 +247,17 @@ class _Comparison:
         if self._searched > _MAX_SEARCHED:
             return False
         undecided = False
-        for text in self._texts:
+        for text in _with_parts(self._texts, place) if place.value else self._texts:
             cut = _is_continued(text, place, final)
             if cut:
                 return True
             undecided = undecided or cut is None
         return None if undecided else False
+
+
+def is_cut_whole(text: str, arguments: JSONValue, texts: Callable[[], Iterable[str]]) -> bool:
+    """Whether copied text may have ended a value of the only call in an answer."""
+    return _Comparison([text], texts).is_cut(arguments, False, False) is not False
 
 
 def _find_whole(text: str, value: str, start: int) -> int:
@@ -285,6 +290,21 @@ def _strings(value: JSONValue, key: str) -> Iterator[tuple[str, str]]:
     elif is_array(value):
         for at, item in enumerate(value):
             yield from _strings(item, "" if at else key)
+
+
+def _with_parts(texts: list[_UntrustedText], place: _Place) -> list[_UntrustedText]:
+    """Return the texts with any of the parts that `_is_continued` looks for first. No other text continues a value."""
+    after = place.after
+    closing = _MARK(after)
+    assert closing is not None
+    end, few = place.value[-_TAIL:], after[: _shared_size(after, _SHARED_WITHOUT_VALUE[0])]
+    closed, shared = end + closing.group(), end + after[: _shared_size(after, _SHARED)]
+    proof = after[: place.proof] if place.next_key else few
+    return [
+        each
+        for each in texts
+        if closed in each.tight or shared in each.tight or few in each.tight or proof in each.tight
+    ]
 
 
 def _is_continued(text: _UntrustedText, place: _Place, final: bool) -> bool | None:
