@@ -324,7 +324,7 @@ def whole_object(
     An object is plain if the tolerant parser accepts it without a note. The pattern excludes every ambiguous quote.
     """
     match = _OBJECT(buf, pos)
-    if match is None or match.end() - pos > MAX_SIZE or not _are_harmless(stops):
+    if match is None or match.end() - pos > MAX_SIZE or not are_harmless(stops):
         return None
     raw = match.group()
     if not final and raw[:-1].rstrip()[-1:] == '"' and _MORE_TEXT(buf, match.end()) is None:
@@ -349,5 +349,5 @@ def _count(value: JSONValue) -> int:
 
 
 @lru_cache(maxsize=64)
-def _are_harmless(stops: tuple[str, ...]) -> bool:
+def are_harmless(stops: tuple[str, ...]) -> bool:
     return all(map(_HARMLESS, stops))

@@ -31,10 +31,23 @@ MAX_CACHED_BYTES, MAX_CACHED_TOTAL = 256 * 1024, 2 * 1024 * 1024
 class Toolkit:
     """Index of one set of tools."""
 
-    __slots__ = ("_checked", "_derived", "_folded", "_schemas", "by_name", "dropped", "names", "readable", "tools")
+    __slots__ = (
+        "_checked",
+        "_derived",
+        "_folded",
+        "_schemas",
+        "by_name",
+        "dropped",
+        "is_kept",
+        "names",
+        "readable",
+        "tools",
+    )
 
     def __init__(self, tools: tuple[Tool, ...]) -> None:
         self.tools = tools
+        #: Whether the index is cached, so that what is derived from it is used again.
+        self.is_kept = False
         #: Tools by name; if several have the same name, the last one.
         self.by_name = {tool.name: tool for tool in tools}
         self.names = frozenset(self.by_name)
@@ -147,6 +160,7 @@ class Toolkits:
                 self._cache.clear()
                 self._bytes = size
             self._cache[id(tools)] = kit
+            kit.is_kept = True
         return kit
 
 
