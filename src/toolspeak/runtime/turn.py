@@ -256,7 +256,7 @@ class EngineTurn:
 
     def _end_late(self, receiver: Receiver) -> None:
         """Wait in a task for the end of an answer whose finish reason has arrived."""
-        if not self._over and self._posted is not None and self._exchange is None:
+        if self._receiver is not None and self._posted is not None:
             self._hand_over(receiver)
 
     def _takes_long(self, batch: list[Event]) -> bool:
@@ -288,6 +288,7 @@ class EngineTurn:
                 receiver.receive(self._with_following(action))
             elif type(action) is Done:
                 self._finish(action)
+                self._receiver = None  # without a cycle, everything is freed at once
                 receiver.turn_ended()
             elif type(action) is StopAttempt:
                 self.abort()
@@ -304,6 +305,7 @@ class EngineTurn:
             posted.connection.on_ready = None
             if not posted.over or (posted.answer is not None and posted.answer.has_unread):
                 self._exchange = upstream.resume(posted)
+        self._receiver = None
         receiver.must_wait()
 
     def _start(self) -> None:

@@ -152,7 +152,9 @@ class FastExchange(Exchange):
         """Go on in a task."""
         self._http.on_lost = self._http.on_pause = None
         self._turn = None
-        self.goes_on()
+        goes_on = self.goes_on
+        self._forget_callbacks()
+        goes_on()
 
     async def go_on(self) -> None:
         """Run the rest of the exchange, which has to wait for something."""
@@ -237,4 +239,10 @@ class FastExchange(Exchange):
         planned, _, request = self._known()
         self._http.on_lost = self._http.on_pause = None
         self._record = self._record_of(planned, request)
-        self.finished()
+        finished = self.finished
+        self._forget_callbacks()
+        finished()
+
+    def _forget_callbacks(self) -> None:
+        """Break a reference cycle, so that the bytes of the request are freed as soon as it has ended."""
+        del self.finished, self.goes_on

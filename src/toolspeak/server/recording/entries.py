@@ -5,7 +5,9 @@ An entry refers to existing objects instead of copying them. Only the messages o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import zlib
+from collections.abc import Mapping, Sequence
+from functools import cache
 
 import msgspec
 from msgspec.structs import replace
@@ -155,3 +157,45 @@ def _with_messages(entry: RecordingEntry, messages: list[tuple[Message, ...]]) -
         for each, its in zip(trace.attempts, messages, strict=True)
     )
     return replace(entry, record=replace(record, trace=replace(trace, attempts=attempts)), messages=b"")
+
+
+_encoder = msgspec.msgpack.Encoder(enc_hook=Secret.reveal)
+
+
+def encode_entries(entries: Sequence[RecordingEntry]) -> bytes:
+    """Encode entries. Raises ValueError, OverflowError or TypeError for values that MessagePack does not have."""
+    return _encoder.encode(entries)
+
+
+def decode_secret(kind: type, value: str) -> Secret:
+    """Decode what `encode_entries` has written for a secret."""
+    return Secret(value)
+
+
+@cache
+def _decoder() -> msgspec.msgpack.Decoder[list[RecordingEntry]]:
+    return msgspec.msgpack.Decoder(list[RecordingEntry], dec_hook=decode_secret)
+
+
+class CompressedEntries:
+    """Several entries in little memory: neighbours have much in common. They are decoded whenever somebody looks."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    @classmethod
+    def of(cls, entries: Sequence[RecordingEntry]) -> CompressedEntries | None:
+        """Compress entries. Returns None if one of them cannot be encoded."""
+        try:
+            return cls(zlib.compress(encode_entries(entries), zlib.Z_BEST_SPEED))
+        except (ValueError, OverflowError, TypeError):  # a lone surrogate, or a number beyond 64 bits
+            return None
+
+    @property
+    def size(self) -> int:
+        """Size in bytes."""
+        return len(self._data)
+
+    def decode(self) -> dict[str, RecordingEntry]:
+        """Return the entries by id."""
+        return {entry.record.id: entry for entry in _decoder().decode(zlib.decompress(self._data))}
