@@ -26,8 +26,9 @@ from ...errors import UsageError
 from ..shared.dropped_fields import dropped_media_notes, foreign_notes, sendable_choice
 from ..shared.fields import ROUTING_FIELDS, filled, request_fields, to_wire, without
 from ..shared.request_parts import add_own_fields
+from ..shared.resent_requests import ResentRequests
 from ..shared.validation import bool_field, int_field, number_field, object_field, text_field
-from .items import INSTRUCTIONS, decode_input, encode_items
+from .items import INSTRUCTIONS, decode_input, encode_items, split_input
 from .parts import PROTOCOL, is_item
 from .tools import ToolNames, decode_choice, decode_tools, encode_choice, encode_tools, is_own
 
@@ -69,6 +70,14 @@ def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
         _options(fields, choice, tools),
         PROTOCOL,
     )
+
+
+_bodies = ResentRequests("input", b'"."', decode_request, decode_input, decode_tools, split_input)
+
+
+def decode_body(body: bytes) -> Request | None:
+    """Decode an ordinary body faster than `decode_request`. Returns None for all others."""
+    return _bodies.decode(body)
 
 
 def _instructions(value: JSONValue) -> tuple[Message, ...]:
