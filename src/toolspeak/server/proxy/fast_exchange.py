@@ -53,7 +53,7 @@ class FastExchange(Exchange):
         self._body = body
         protocol, gateway = self._protocol, self._gateway
         values: JSONObject = {}  # needed only where there is no `decode_body`
-        request = protocol.decode_body(body) if protocol.decode_body is not None else None
+        request = protocol.decode_body(body, **fields) if protocol.decode_body is not None else None
         if request is None:
             values = read_object(body)
             request = protocol.decode(values, **fields)
@@ -65,7 +65,7 @@ class FastExchange(Exchange):
             return False
         if protocol.loads_models and not request.messages:
             return False
-        self._previous = PreviousResponses(memory, target.tenant, protocol.name, values)
+        self._previous = PreviousResponses(memory, target.tenant, protocol.name, values or body)
         notes = (*routing_notes(request), *protocol.request_notes(values))
         planned = target.maker.make(for_upstream(request, target), target.settings, target.tenant, notes, self._see)
         self._adopt(planned, request, target)
