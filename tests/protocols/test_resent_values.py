@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import pytest
+
+from toolspeak.protocols.shared import resent_values
 from toolspeak.protocols.shared.resent_values import ResentValues
 
 
 class Counted:
     """A table of texts that counts what it decodes and encodes."""
 
-    def __init__(self, **limits: int) -> None:
+    def __init__(self) -> None:
         self.decoded: list[bytes] = []
         self.encoded: list[list[str]] = []
-        self.table = ResentValues(self._decode, self._encode, **limits)
+        self.table = ResentValues(self._decode, self._encode)
 
     def _decode(self, data: bytes) -> list[str] | None:
         self.decoded.append(data)
@@ -43,8 +46,9 @@ def test_what_cannot_be_decoded_is_not_kept():
     assert counted.decoded == [b"invalid"] * 2
 
 
-def test_what_is_used_stays_and_what_is_not_is_forgotten():
-    counted = Counted(max_bytes=10)
+def test_what_is_used_stays_and_what_is_not_is_forgotten(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(resent_values, "MAX_BYTES", 10)
+    counted = Counted()
     kept = counted.table.get(b"used")
     counted.table.get(b"once")
     for number in range(20):
@@ -55,8 +59,9 @@ def test_what_is_used_stays_and_what_is_not_is_forgotten():
     assert counted.decoded.count(b"once") == 2
 
 
-def test_the_bytes_of_a_value_survive_one_generation():
-    counted = Counted(max_bytes=12)
+def test_the_bytes_of_a_value_survive_one_generation(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(resent_values, "MAX_BYTES", 12)
+    counted = Counted()
     kept = counted.table.get(b"used")
     assert kept is not None
     counted.table.wire(kept)
@@ -65,8 +70,9 @@ def test_the_bytes_of_a_value_survive_one_generation():
     assert counted.encoded == [kept]
 
 
-def test_a_large_value_is_not_kept():
-    counted = Counted(max_value_bytes=3)
+def test_a_large_value_is_not_kept(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(resent_values, "MAX_VALUE_BYTES", 3)
+    counted = Counted()
     first = counted.table.get(b"large")
     assert first is not None and counted.table.get(b"large") is not first
     assert counted.table.wire(first) == counted.table.wire(first) == b"largelarge"

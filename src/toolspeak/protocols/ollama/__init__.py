@@ -1,8 +1,8 @@
 """Codec for Ollama's chat API (`/api/chat`).
 
-Requests: `decode_request`, `decode_body`, `encode_request`, `request_notes` (what could not be sent). Upstream
-replies: `ReplyDecoder`, `decode_error`. Client replies: `ReplyEncoder`, `encode_reply`, `encode_error`.
-docs/protocols.md lists what the protocol cannot carry.
+Requests: `decode_request`, `encode_request`, `request_notes` (what could not be sent). Upstream replies:
+`ReplyDecoder`, `decode_error`. Client replies: `ReplyEncoder`, `encode_reply`, `encode_error`. docs/protocols.md lists
+what the protocol cannot carry.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ from __future__ import annotations
 from .messages import PROTOCOL
 from .reply_decoder import ReplyDecoder
 from .reply_encoder import ReplyEncoder, decode_error, encode_error, encode_reply
-from .request import decode_body, decode_request, encode_request, request_notes
+from .request import decode_request, encode_request, request_notes
 
 __all__ = [
     "PROTOCOL",
     "ReplyDecoder",
     "ReplyEncoder",
-    "decode_body",
     "decode_error",
     "decode_request",
     "encode_error",

@@ -28,23 +28,12 @@ class ResentValues(Generic[T]):
 
     Args:
         decode: decodes the bytes of a value. A value for which it returns None is not kept.
-        encode: returns the bytes of a decoded value for an upstream; needed only for `wire`.
-        max_bytes: maximum size of one generation.
-        max_value_bytes: maximum size of one value.
+        encode: returns the bytes of a decoded value for an upstream.
     """
 
-    def __init__(
-        self,
-        decode: Callable[[bytes], T | None],
-        encode: Callable[[T], bytes] = lambda value: b"",
-        *,
-        max_bytes: int = MAX_BYTES,
-        max_value_bytes: int = MAX_VALUE_BYTES,
-    ) -> None:
+    def __init__(self, decode: Callable[[bytes], T | None], encode: Callable[[T], bytes]) -> None:
         self._decode = decode
         self._encode = encode
-        self._max_bytes = max_bytes
-        self._max_value_bytes = max_value_bytes
         self._young: _Generation[T] = _Generation()
         self._old: _Generation[T] = _Generation()
 
@@ -56,7 +45,7 @@ class ResentValues(Generic[T]):
         value = self._old.by_bytes.get(data)
         if value is None:
             value = self._decode(data)
-        if value is not None and len(data) <= self._max_value_bytes:
+        if value is not None and len(data) <= MAX_VALUE_BYTES:
             self._make_room(len(data)).by_bytes[data] = value
         return value
 
@@ -66,13 +55,13 @@ class ResentValues(Generic[T]):
         if kept is not None:
             return kept[1]
         kept = self._old.wires.get(id(value)) or (value, self._encode(value))
-        if len(kept[1]) <= self._max_value_bytes:
+        if len(kept[1]) <= MAX_VALUE_BYTES:
             self._make_room(len(kept[1])).wires[id(value)] = kept
         return kept[1]
 
     def _make_room(self, size: int) -> _Generation[T]:
         """Return the generation to keep a value in."""
-        if self._young.size + size > self._max_bytes:
+        if self._young.size + size > MAX_BYTES:
             self._old, self._young = self._young, _Generation()
         self._young.size += size
         return self._young
