@@ -74,7 +74,6 @@ _bodies = ResentRequests("contents", b"[{}]", decode_request, decode_contents, d
 
 
 def decode_body(body: bytes, *, model: str = "", stream: bool = False) -> Request | None:
-    """Decode an ordinary body faster than `decode_request`. Returns None for all others."""
     request = only_own_ids(_bodies.decode(body))
     if request is None:
         return None

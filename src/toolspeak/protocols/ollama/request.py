@@ -43,17 +43,10 @@ def _tools(value: JSONValue) -> tuple[Tool, ...]:
     return tuple(tool for _, tools in declared_tools(value) for tool in tools)
 
 
-_bodies = ResentRequests(
-    "messages",
-    b'[{"role":"user"}]',
-    decode_request,
-    lambda value: decode_messages(array_field(value, "messages")),
-    _tools,
-)
+_bodies = ResentRequests("messages", b'[{"role":"user"}]', decode_request, decode_messages, _tools)
 
 
 def decode_body(body: bytes) -> Request | None:
-    """Decode an ordinary body faster than `decode_request`. Returns None for all others."""
     return only_own_ids(_bodies.decode(body))
 
 

@@ -18,9 +18,6 @@ from .resent_values import ResentValues
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _items = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _encode = msgspec.json.Encoder().encode
-#: Sizes of the tables with options and tools, in bytes of JSON. Coding agents send up to 75 kB of tools.
-_OPTIONS_BYTES, _TOOLS_BYTES = 512 * 1024, 1024 * 1024
-_MAX_TOOLS_BYTES: Final = 256 * 1024
 #: Largest number of messages. Servers refuse requests with many more.
 _MAX_MESSAGES: Final = 10_000
 
@@ -64,8 +61,8 @@ class ResentRequests:
         self._decode_tools = decode_tools
         self._split = split
         self._messages = ResentValues(self._new_messages)
-        self._options = ResentValues(self._new_options, max_bytes=_OPTIONS_BYTES)
-        self._tools = ResentValues(self._new_tools, max_bytes=_TOOLS_BYTES, max_value_bytes=_MAX_TOOLS_BYTES)
+        self._options = ResentValues(self._new_options)
+        self._tools = ResentValues(self._new_tools)
 
     def decode(self, body: bytes) -> Request | None:
         """Decode a request. Returns None if it is unusual or invalid."""
