@@ -83,10 +83,10 @@ class GeneralApp(App):
 class Proxy:
     """A server with one client connection and one upstream connection, neither of which has a socket."""
 
-    def __init__(self, app_type: type[App], settings: Settings) -> None:
+    def __init__(self, app_type: type[App], settings: Settings, model: str = "m") -> None:
         upstream = HttpUpstream("http://192.0.2.1/v1", "sk-up", world=Instant().world)
         line = UpstreamConfig(
-            "up", "", upstream.base_url, "openai_chat", lambda own: upstream, lambda model: settings, models=("m",)
+            "up", "", upstream.base_url, "openai_chat", lambda own: upstream, lambda model: settings, models=(model,)
         )
         self.app = app_type(Gateway([line], CAPABILITIES, MemoryState(), b"a secret"))
         self.loop = asyncio.get_running_loop()

@@ -82,6 +82,12 @@ class Toolkit:
             self._derived[function] = function(self.readable)
         return self._derived[function]
 
+    def derive_from_all(self, function: Callable[[tuple[Tool, ...]], T]) -> T:
+        """Return `function(tools)`, which is computed only once per set of tools. Use `derive` for other functions."""
+        if function not in self._derived:
+            self._derived[function] = function(self.tools)
+        return self._derived[function]
+
     def check(self) -> tuple[Note, ...]:
         """Compile every schema before the model is called. Return notes on the schemas that are not fully understood.
 

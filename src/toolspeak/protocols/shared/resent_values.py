@@ -12,7 +12,8 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 #: Maximum size of one generation, and of one value, in bytes of JSON. Decoded values take about twice as much memory.
-MAX_BYTES, MAX_VALUE_BYTES = 2 * 1024 * 1024, 64 * 1024
+#: Coding agents send up to 75 kB of tools.
+MAX_BYTES, MAX_VALUE_BYTES = 2 * 1024 * 1024, 256 * 1024
 
 
 class _Generation(Generic[T]):
@@ -28,10 +29,10 @@ class ResentValues(Generic[T]):
 
     Args:
         decode: decodes the bytes of a value. A value for which it returns None is not kept.
-        encode: returns the bytes of a decoded value for an upstream.
+        encode: returns the bytes of a decoded value for an upstream; needed only for `wire`.
     """
 
-    def __init__(self, decode: Callable[[bytes], T | None], encode: Callable[[T], bytes]) -> None:
+    def __init__(self, decode: Callable[[bytes], T | None], encode: Callable[[T], bytes] = lambda _: b"") -> None:
         self._decode = decode
         self._encode = encode
         self._young: _Generation[T] = _Generation()

@@ -24,7 +24,7 @@ from ..asgi import Headers, error_headers
 from ..observe.request_context import RequestContext
 from .exchange import CHECKS_BEFORE_START, Exchange, for_upstream
 from .previous_responses import RESPONSES, PreviousResponses
-from .upstream_router import Target
+from .upstream_router import Recipe, Target
 
 if TYPE_CHECKING:
     from ..http.http_request import HttpRequest
@@ -53,18 +53,14 @@ class FastExchange(Exchange):
         self._body = body
         protocol, gateway = self._protocol, self._gateway
         values: JSONObject = {}  # needed only where there is no `decode_body`
-        request = protocol.decode_body(body) if protocol.decode_body is not None else None
+        request = protocol.decode_body(body, **fields) if protocol.decode_body is not None else None
         if request is None:
             values = read_object(body)
             request = protocol.decode(values, **fields)
         self._request = self._client_request = request
         recipe = gateway.recipe(request, caller)
-        if recipe is not None:
-            target = recipe.target
-            planned = target.maker.make_from(recipe.turn, for_upstream(request, target), self._see)
-            if planned is not None:
-                self._target, self._planned, self._request = target, planned, planned.request
-                return True
+        if recipe is not None and self._plan_from(recipe, request):
+            return True
         check_request(request, len(body))
         self._target = target = gateway.target(request, caller)
         memory = target.maker.tool_memory
@@ -73,13 +69,27 @@ class FastExchange(Exchange):
         if protocol.loads_models and not request.messages:
             return False
         if protocol.name == RESPONSES:
-            self._previous = PreviousResponses(memory, target.tenant, protocol.name, values)
+            self._previous = PreviousResponses(memory, target.tenant, protocol.name, values or body)
         notes = (*routing_notes(request), *protocol.request_notes(values))
         planned = target.maker.make(for_upstream(request, target), target.settings, target.tenant, notes, self._see)
         self._adopt(planned, request, target)
-        if not values and self._previous is None:
+        if not values:
             gateway.remember_recipe(request, caller, target, planned, notes)
         return isinstance(planned.turn, EngineTurn)
+
+    def _plan_from(self, recipe: Recipe, request: Request) -> bool:
+        """Plan the turn as that of an earlier request. Returns False if it may have to be planned differently."""
+        target, protocol = recipe.target, self._protocol
+        if protocol.name == RESPONSES:
+            if protocol.needs_store(request):
+                return False
+            memory = target.maker.tool_memory
+            self._previous = PreviousResponses(memory, target.tenant, protocol.name, self._body)
+        planned = target.maker.make_from(recipe.turn, for_upstream(request, target), self._see)
+        if planned is None:
+            return False
+        self._target, self._planned, self._request = target, planned, planned.request
+        return True
 
     def start_now(self, http: HttpRequest, context: RequestContext) -> bool:
         """Send the request upstream. Returns False if there is no idle connection."""
