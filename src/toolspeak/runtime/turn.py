@@ -238,12 +238,17 @@ class EngineTurn:
             return
         now = time.perf_counter()
         self.upstream_seconds += now - self._waiting_since
-        if batch is None or self._takes_long(batch):
+        if batch is None or (not self._relays and self._takes_long(batch)):
             if batch:
                 upstream.unread(posted, batch)
             self._hand_over(receiver)
             return
         over = posted.over
+        if over and not posted.request.stream and isinstance(self._engine, PassthroughTurn):
+            self.first_token_seconds = self.first_token_seconds or self.upstream_seconds
+            self._actions.extend(self._engine.read_whole(batch))
+            self._act_now(receiver)
+            return
         self._actions.extend(self._actions_for(batch))
         if self._act_now(receiver) and over and not self._over:
             self._actions.extend(self._feed(None))
@@ -261,8 +266,6 @@ class EngineTurn:
 
     def _takes_long(self, batch: list[Event]) -> bool:
         """Whether parsing a batch may take so long that it needs a worker thread."""
-        if self._relays:
-            return False
         size = _text_size(batch)
         self._chars += size
         if self._request is not None and any(map(_may_begin_call, batch)):

@@ -357,7 +357,7 @@ class Exchange:
             body = protocol.reply(reply, request, events=final_events(events, reply, last_answer), **naming)
         else:
             body = protocol.reply(reply, request, **naming)
-        return [call.id for call in reply.calls], body
+        return [call.id for call in reply.calls] if reply.calls else [], body
 
     async def _finish(self, planned: PlannedTurn, target: Target, ids: list[str], body: bytes) -> None:
         """Send a complete answer. `ids` are those of its calls."""

@@ -147,10 +147,14 @@ class FastExchange(Exchange):
 
     def _answer_now(self, planned: PlannedTurn, target: Target, request: Request) -> None:
         events = self._earlier
-        self._notes += [event.note for event in events if type(event) is Noted]
-        self._raise_failure(planned.turn)
+        if Noted in set(map(type, events)):
+            self._notes += [event.note for event in events if type(event) is Noted]
+        outcome = planned.turn.outcome
+        if outcome is None or outcome.failure is not None:
+            self._raise_failure(planned.turn)
         ids, body = self._encode_reply(planned, target, request, events, 0, self._naming(request))
-        target.maker.tool_memory.remember(target.tenant, planned.request, ids)
+        if ids:
+            target.maker.tool_memory.remember(target.tenant, planned.request, ids)
         self._store_now(planned.request, body)
         self._respond_now(200, body, self._extension_header(planned))
 
