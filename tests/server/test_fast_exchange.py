@@ -370,7 +370,7 @@ def test_a_bug_in_the_middle_of_an_answer_is_an_error_of_the_clients_protocol(
         proxy = Proxy(App, Settings())
         ask = Request("m", (Message("user", (TextPart("Hello?"),)),), protocol="openai_chat")
         proxy.connection.data_received(request_bytes("openai_chat", ask))
-        monkeypatch.setattr(EngineTurn, "_feed", lambda *given: 1 / 0)
+        monkeypatch.setattr(EngineTurn, "_process_arrived", lambda *given: 1 / 0)
         proxy.up[0][0].data_received(reply({"content": "Hi."}))
         assert not proxy.app.lifecycle.exchanges
         return proxy.wire.said
