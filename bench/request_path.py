@@ -132,7 +132,10 @@ class Bench:
         keys = ApiKeys(MemoryState())
         self.key = keys.new("bench", rate=10_000_000)[1]
         keys.version = lambda: 1
-        gateway = Gateway([config], Capabilities(), MemoryState(), b"secret")
+        capabilities = Capabilities()
+        if settings.mode == "auto":
+            capabilities.override_model("m", "openai")
+        gateway = Gateway([config], capabilities, MemoryState(), b"secret")
         self.app = App(gateway, OriginGuard(Access(keys, required=True)))
         loop = asyncio.get_running_loop()
         pool = upstream._pools[loop] = ConnectionPool(upstream._address, None, upstream.timeouts)
@@ -188,8 +191,8 @@ _PROBES: dict[str, _Probe] = {
     "no tools": (Settings(), {"messages": _ASK}, lambda sent: whole({"content": "Fine, eighteen degrees."})),
     "tools emulated": (Settings(mode="force"), {"messages": _ASK, "tools": tools(3)}, call_in),
     "20 tools emulated": (Settings(mode="force"), {"messages": _ASK, "tools": tools(20)}, call_in),
-    "tools native": (Settings(mode="off"), {"messages": _ASK, "tools": tools(3)}, native_call),
-    "agent native": (Settings(mode="off"), {"messages": history(30), "tools": tools(20)}, native_call),
+    "tools native": (Settings(), {"messages": _ASK, "tools": tools(3)}, native_call),
+    "agent native": (Settings(), {"messages": history(30), "tools": tools(20)}, native_call),
     "agent emulated": (Settings(mode="force"), {"messages": history(30), "tools": tools(20)}, call_in),
 }
 
