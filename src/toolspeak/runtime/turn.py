@@ -7,7 +7,7 @@ import re
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 import msgspec
 
@@ -38,6 +38,7 @@ LONG_REQUEST_CHARS = 64 * 1024
 #: Seconds after a finish reason within which nearly every answer ends.
 _END_SECONDS = 0.25
 
+_ONLY_EMIT = frozenset({Emit})
 #: A character that may begin a call in an answer.
 _CALL_CHAR = re.compile(r"[<{\[(]").search
 _CHOICE_HINT = "offer a suitable tool, or set `tool_choice` to `auto`"
@@ -277,10 +278,12 @@ class EngineTurn:
         actions = self._feed(batch)
         if not actions or self._held_since or not self.first_token_seconds:
             self._track_timing(batch, actions)
-        if type(batch) is RawBatch and all(type(action) is Emit for action in actions):
-            events = [event for action in actions if type(action) is Emit for event in action.events]
-            return [Emit(batch.after(events))] if events else []
-        return actions
+        if type(batch) is not RawBatch or not _ONLY_EMIT.issuperset(map(type, actions)):
+            return actions
+        if len(actions) == 1:
+            return [Emit(batch.after(cast("Emit", actions[0]).events))]
+        events = [event for action in actions for event in cast("Emit", action).events]
+        return [Emit(batch.after(events))] if events else []
 
     def _act_now(self, receiver: Receiver) -> bool:
         """Execute all actions. Returns False if one of them has to wait, after handing over to a task."""

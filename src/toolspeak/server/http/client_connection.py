@@ -134,6 +134,7 @@ class ClientConnection(asyncio.Protocol):
         self._write_stalls: WriteStalls | None = None
         self._read_paused = False
         self._writable: asyncio.Event | None = None
+        self.write_paused = False
 
     # ---- for the event loop and uvicorn
 
@@ -205,6 +206,7 @@ class ClientConnection(asyncio.Protocol):
             if current.on_pause is not None:
                 current.on_pause(True)
         self._writable = asyncio.Event()
+        self.write_paused = True
         self._stall_timer = self.loop.call_later(self.write_seconds, self.transport.abort)
 
     def resume_writing(self) -> None:
@@ -213,6 +215,7 @@ class ClientConnection(asyncio.Protocol):
         if self._write_stalls is not None:
             self._write_stalls.end()
         writable, self._writable = self._writable, None
+        self.write_paused = False
         if writable is not None:
             writable.set()
         if self.current is not None and self.current.on_pause is not None:
@@ -230,10 +233,6 @@ class ClientConnection(asyncio.Protocol):
     @property
     def answering(self) -> bool:
         return self.current is not None and not self.current.response_complete
-
-    @property
-    def write_paused(self) -> bool:
-        return self._writable is not None
 
     async def drain(self) -> None:
         """Wait until the client has read enough of what was written."""
