@@ -31,19 +31,6 @@ MAX_CACHED_BYTES, MAX_CACHED_TOTAL = 256 * 1024, 2 * 1024 * 1024
 class Toolkit:
     """Index of one set of tools."""
 
-    __slots__ = (
-        "_checked",
-        "_derived",
-        "_folded",
-        "_schemas",
-        "by_name",
-        "dropped",
-        "is_kept",
-        "names",
-        "readable",
-        "tools",
-    )
-
     def __init__(self, tools: tuple[Tool, ...]) -> None:
         self.tools = tools
         #: Whether the index is cached, so that what is derived from it is used again.

@@ -95,6 +95,10 @@ def _unshowable(tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
     return tuple(tool for tool in tools if not is_plain_name(tool.name))
 
 
+def _are_teachable(tools: tuple[Tool, ...]) -> bool:
+    return any(is_plain_name(tool.name) for tool in tools)
+
+
 class RequestBuilder:
     """Builds the requests of one turn."""
 
@@ -138,6 +142,8 @@ class RequestBuilder:
             if unrestricted
             else tuple(tool for tool in self.readable_tools if choice.permits(tool.name))
         )
+        #: Whether at least one of the offered tools can be described in a prompt.
+        self.has_teachable_tools = kit.derive(_are_teachable) if unrestricted else _are_teachable(self.offered_tools)
         response_format = request.options.response_format
         if response_format is not None and plan.kind != "pass":
             self.notes.extend(compile_format(response_format).notes)  # reject an unusable schema before any request
@@ -148,11 +154,6 @@ class RequestBuilder:
         #: The name of the built-in tool that describes tools, if the prompt offers it.
         self.describe = ""
         self._described: list[DescribedTools] = []  # the answers to its calls
-
-    @property
-    def has_teachable_tools(self) -> bool:
-        """Whether at least one of the offered tools can be described in a prompt."""
-        return any(is_plain_name(tool.name) for tool in self.offered_tools)
 
     def _note(self, notes: tuple[Note, ...]) -> None:
         if notes:
