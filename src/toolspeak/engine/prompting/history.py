@@ -491,7 +491,7 @@ def alternate_roles(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     roles: list[str] = [message.role for message in messages]
     head = next((at for at, role in enumerate(roles) if role != "system"), len(roles))
     begins = head == len(roles) or roles[head] != "assistant"
-    alternates = "tool" not in roles and all(map(ne, roles, roles[1:])) and not any([each.results for each in messages])
+    alternates = "tool" not in roles and all(map(ne, roles, roles[1:])) and not any(each.results for each in messages)
     if begins and head <= 1 and "system" not in roles[head:] and alternates:
         return messages
     merged: list[Message] = []

@@ -29,7 +29,6 @@ from ...dialects.registry import dialect
 from .envelope_reader import EnvelopeReader
 from .native_call_checks import NativeCalls
 
-
 #: Returns the event for a piece of text that needs no parsing; None if `AnswerReader.feed` must be called.
 Flow: TypeAlias = Callable[[TextDelta], Event | None]
 
