@@ -501,17 +501,13 @@ def alternate_roles(messages: tuple[Message, ...]) -> tuple[Message, ...]:
         if at >= head and message.role == "system":
             message = msgspec.structs.replace(message, role="user")
         for part in _without_results(message):
-            if merged and part.role == "user" and part.parts and _has_results(merged[-1]):
+            if merged and part.role == "user" and part.parts and (merged[-1].role == "tool" or merged[-1].results):
                 merged.append(Message("assistant", (TextPart(_RECEIVED),)))
             if merged and merged[-1].role == part.role and part.role != "tool":
                 merged[-1] = _merge(merged[-1], part)
             else:
                 merged.append(part)
     return tuple(merged)
-
-
-def _has_results(message: Message) -> bool:
-    return message.role == "tool" or bool(message.results)
 
 
 def _without_results(message: Message) -> tuple[Message, ...]:
