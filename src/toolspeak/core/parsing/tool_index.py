@@ -46,6 +46,7 @@ class Toolkit:
         #: All tools whose calls can be parsed; if several have the same name, the first one.
         self.readable = tools if len(readable) == len(tools) else readable
         self.dropped = tuple(tool for tool in tools if tool.kind not in TEACHABLE)
+        self.descriptions = tuple(tool.description for tool in tools if tool.description)
         self._schemas: dict[str, ArgumentSchema] = {}
         self._checked: tuple[Note, ...] | None = None
         self._derived: dict[object, Any] = {}

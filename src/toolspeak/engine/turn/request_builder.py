@@ -6,7 +6,7 @@ A request combines the contract (the tool prompt), the rendered history and the 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cached_property, partial
 from typing import TypedDict, assert_never
 
 import msgspec
@@ -95,10 +95,6 @@ def _unshowable(tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
     return tuple(tool for tool in tools if not is_plain_name(tool.name))
 
 
-def _are_teachable(tools: tuple[Tool, ...]) -> bool:
-    return any(is_plain_name(tool.name) for tool in tools)
-
-
 class RequestBuilder:
     """Builds the requests of one turn."""
 
@@ -142,8 +138,6 @@ class RequestBuilder:
             if unrestricted
             else tuple(tool for tool in self.readable_tools if choice.permits(tool.name))
         )
-        #: Whether at least one of the offered tools can be described in a prompt.
-        self.has_teachable_tools = kit.derive(_are_teachable) if unrestricted else _are_teachable(self.offered_tools)
         response_format = request.options.response_format
         if response_format is not None and plan.kind != "pass":
             self.notes.extend(compile_format(response_format).notes)  # reject an unusable schema before any request
@@ -154,6 +148,11 @@ class RequestBuilder:
         #: The name of the built-in tool that describes tools, if the prompt offers it.
         self.describe = ""
         self._described: list[DescribedTools] = []  # the answers to its calls
+
+    @cached_property
+    def has_teachable_tools(self) -> bool:
+        """Whether at least one of the offered tools can be described in a prompt."""
+        return any(is_plain_name(tool.name) for tool in self.offered_tools)
 
     def _note(self, notes: tuple[Note, ...]) -> None:
         if notes:
@@ -182,14 +181,11 @@ class RequestBuilder:
     def copyable_texts(self) -> tuple[str, ...]:
         """Return the untrusted texts that could, if copied into an argument, close the call and open another one."""
         # Tool descriptions may be untrusted too, and they may contain example calls.
-        return (*untrusted_texts(self._messages), *self._descriptions())
+        return (*untrusted_texts(self._messages), *self._kit.descriptions)
 
     def declared_texts(self) -> tuple[str, ...]:
         """Return the untrusted texts that tell the model how to call tools."""
-        return (*self._descriptions(), *self._examples)
-
-    def _descriptions(self) -> tuple[str, ...]:
-        return tuple(tool.description for tool in self._request.tools if tool.description)
+        return (*self._kit.descriptions, *self._examples)
 
     @property
     def teaches_format(self) -> bool:
