@@ -244,7 +244,7 @@ class StrictFastPath(ArgumentFastPath):
         index = self._index
         return self._keep(text) if index is None else [CallArgs(index, text)]
 
-    def pass_on(self, chunk: str) -> CallArgs | None:
+    def pass_chunk(self, chunk: str) -> CallArgs | None:
         """Return the event for a chunk of the most frequent kind. For any other, return None and change nothing."""
         text = self.rest + chunk if self.rest else chunk
         end = _strict(text).end()

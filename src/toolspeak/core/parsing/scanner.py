@@ -107,7 +107,7 @@ class TextScanner:
         """
         path = self._fast_path
         if type(path) is StrictFastPath:
-            return path.pass_on(event.text)
+            return path.pass_chunk(event.text)
         if path is None or path.rest:
             return None
         text = event.text
