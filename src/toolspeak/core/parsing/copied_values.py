@@ -109,7 +109,7 @@ def _reduce(text: str) -> _UntrustedText:
     return _UntrustedText(escaped.replace(_ESCAPED, '"'), escaped)
 
 
-_reduced = TextCache(_reduce).get
+_reduced = TextCache(_reduce).__getitem__
 
 
 class _Place(NamedTuple):
@@ -242,8 +242,8 @@ class _Comparison:
 
     def _compare(self, place: _Place, final: bool) -> bool | None:
         if self._texts is None:
-            self._texts = [_reduced(text) for text in self._get_texts() if text]
-            self._size = sum(len(text.tight) for text in self._texts)
+            self._texts = [*map(_reduced, filter(None, self._get_texts()))]
+            self._size = sum([len(text.tight) for text in self._texts])
         self._searched += self._size * (_SEARCHES if place.value else _SEARCHES_FOR_EMPTY)
         if self._searched > _MAX_SEARCHED:
             return False

@@ -244,6 +244,21 @@ class StrictFastPath(ArgumentFastPath):
         index = self._index
         return self._keep(text) if index is None else [CallArgs(index, text)]
 
+    def pass_chunk(self, chunk: str) -> CallArgs | None:
+        """Return the event for a chunk of the most frequent kind. For any other, return None and change nothing."""
+        text = self.rest + chunk if self.rest else chunk
+        end = _strict(text).end()
+        rest = text[end:]
+        index = self._index
+        if index is None or not 0 < end <= self.remaining or (rest and rest not in _OFTEN_PARTIAL):
+            return None
+        self.rest = rest
+        self.remaining -= end
+        if rest:
+            text = text[:end]
+        self._keep_piece(text)
+        return CallArgs(index, text)
+
     def _escape_controls(self, text: str, end: int) -> list[Event]:
         """Escape raw control characters from `end` on; leave anything else to the reader."""
         if len(text) > self.remaining or text[end] >= " ":

@@ -31,19 +31,6 @@ MAX_CACHED_BYTES, MAX_CACHED_TOTAL = 256 * 1024, 2 * 1024 * 1024
 class Toolkit:
     """Index of one set of tools."""
 
-    __slots__ = (
-        "_checked",
-        "_derived",
-        "_folded",
-        "_schemas",
-        "by_name",
-        "dropped",
-        "is_kept",
-        "names",
-        "readable",
-        "tools",
-    )
-
     def __init__(self, tools: tuple[Tool, ...]) -> None:
         self.tools = tools
         #: Whether the index is cached, so that what is derived from it is used again.
@@ -59,6 +46,7 @@ class Toolkit:
         #: All tools whose calls can be parsed; if several have the same name, the first one.
         self.readable = tools if len(readable) == len(tools) else readable
         self.dropped = tuple(tool for tool in tools if tool.kind not in TEACHABLE)
+        self.descriptions = tuple(tool.description for tool in tools if tool.description)
         self._schemas: dict[str, ArgumentSchema] = {}
         self._checked: tuple[Note, ...] | None = None
         self._derived: dict[object, Any] = {}

@@ -62,7 +62,7 @@ _QUOTED = re.compile(
     r"«[^«»\n]{1,300}»|「[^「」\n]{1,300}」|『[^『』\n]{1,300}』|^>[^\n]*|<[^<>\n]{1,100}>|\{[^\n]{0,400}\}",
     re.MULTILINE,
 ).sub
-_MAY_QUOTE = re.compile("[`\"“„«「『>{]").search
+_MAY_QUOTE = re.compile('[`"“„«「『>{]').search
 
 
 def fold(text: str) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import partial
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeAlias
 
 import msgspec
 
@@ -29,13 +29,16 @@ from ...dialects.registry import dialect
 from .envelope_reader import EnvelopeReader
 from .native_call_checks import NativeCalls
 
+#: Returns the event for a piece of text that needs no parsing; None if `AnswerReader.feed` must be called.
+Flow: TypeAlias = Callable[[TextDelta], Event | None]
+
 
 class AnswerReader(Protocol):
     """Parses one answer, event by event."""
 
     @property
-    def flow(self) -> Callable[[TextDelta], Event | None] | None:
-        """Fast path for text that needs no parsing, or None if this reader has no fast path."""
+    def flow(self) -> Flow | None:
+        """Fast path for the pieces of text up to the next call of `feed`, or None if there is none."""
         ...
 
     def feed(self, event: Event) -> list[Event]:
@@ -289,12 +292,11 @@ class CopiedValueFilter:
 
     def __init__(self, reader: AnswerReader, raw: list[str], texts: Texts) -> None:
         self._reader = reader
-        self._flow = reader.flow
-        self.flow = None if self._flow is None else self._flow_on
         self._calls = CutCallFilter(raw, texts)
 
-    def _flow_on(self, event: TextDelta) -> Event | None:
-        return None if self._calls.waiting or self._flow is None else self._flow(event)
+    @property
+    def flow(self) -> Flow | None:
+        return None if self._calls.waiting else self._reader.flow
 
     def feed(self, event: Event) -> list[Event]:
         return self._calls.filter(self._reader.feed(event))
@@ -328,15 +330,23 @@ class DuplicateCallFilter:
 
     def __init__(self, reader: AnswerReader, repeats: bool = False) -> None:
         self._reader = reader
-        self._flow = reader.flow
-        self.flow = None if self._flow is None else self._flow_on
         self._repeats = repeats
         self._open: dict[int, _OpenCall] = {}
         #: Names of calls, and names with arguments, each with whether the call was native.
         self._seen: set[tuple[tuple[str, ...], bool]] = set()
 
-    def _flow_on(self, event: TextDelta) -> Event | None:
-        return None if self._open or self._flow is None else self._flow(event)
+    @property
+    def flow(self) -> Flow | None:
+        flow = self._reader.flow
+        if flow is None or not self._open:
+            return flow
+        return None if any(call.buffered for call in self._open.values()) else partial(self._flow_on, flow)
+
+    def _flow_on(self, flow: Flow, event: TextDelta) -> Event | None:
+        piece = flow(event)
+        if type(piece) is CallArgs:
+            self._open[piece.index].fragments.append(piece.fragment)
+        return piece
 
     def feed(self, event: Event) -> list[Event]:
         return self._filter(self._reader.feed(event))

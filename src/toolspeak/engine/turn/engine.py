@@ -52,6 +52,7 @@ from .answer_readers import (
     DecisionReader,
     DuplicateCallFilter,
     EnvelopeOrTextReader,
+    Flow,
     NativeAndTextReader,
     ReadingRules,
     RelayReader,
@@ -116,7 +117,7 @@ class _Attempt:
         self.phase = phase
         self.request = request
         self.reader: AnswerReader | None = None  # created with the first piece of the answer
-        self.flow: Callable[[TextDelta], Event | None] | None = None
+        self.flow: Flow | None = None
         self.raw: list[str] = []  # the pieces of its text
         self._new_reader = new_reader
         self.events: list[Event] = []  # the output of the reader
@@ -130,7 +131,6 @@ class _Attempt:
     def open_reader(self) -> AnswerReader:
         """Create the reader. It reads again what was read without it."""
         self.reader = reader = self._new_reader(self)
-        self.flow = reader.flow
         if self.raw:
             reader.feed(TextDelta(self.raw[0]))
         return reader
@@ -213,10 +213,10 @@ class Engine:
             return []
         if type(event) is TextDelta:
             flow = current.flow
-            if current.reader is None:
+            if flow is None and current.reader is None:
                 if not current.raw and not current.request.stream and (actions := self._read_call(current, event.text)):
                     return actions
-                flow = current.open_reader().flow
+                current.open_reader()
             current.raw.append(event.text)
             piece = None if flow is None else flow(event)
             if piece is not None:
@@ -261,7 +261,9 @@ class Engine:
     def _read(self, current: _Attempt, event: Event) -> list[Action]:
         if current.over:
             return []
-        events = (current.reader or current.open_reader()).feed(event)
+        reader = current.reader or current.open_reader()
+        events = reader.feed(event)
+        current.flow = reader.flow
         if not events:
             return []
         current.events += events

@@ -6,7 +6,7 @@ A request combines the contract (the tool prompt), the rendered history and the 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cached_property, partial
 from typing import TypedDict, assert_never
 
 import msgspec
@@ -149,7 +149,7 @@ class RequestBuilder:
         self.describe = ""
         self._described: list[DescribedTools] = []  # the answers to its calls
 
-    @property
+    @cached_property
     def has_teachable_tools(self) -> bool:
         """Whether at least one of the offered tools can be described in a prompt."""
         return any(is_plain_name(tool.name) for tool in self.offered_tools)
@@ -181,14 +181,11 @@ class RequestBuilder:
     def copyable_texts(self) -> tuple[str, ...]:
         """Return the untrusted texts that could, if copied into an argument, close the call and open another one."""
         # Tool descriptions may be untrusted too, and they may contain example calls.
-        return (*untrusted_texts(self._messages), *self._descriptions())
+        return (*untrusted_texts(self._messages), *self._kit.descriptions)
 
     def declared_texts(self) -> tuple[str, ...]:
         """Return the untrusted texts that tell the model how to call tools."""
-        return (*self._descriptions(), *self._examples)
-
-    def _descriptions(self) -> tuple[str, ...]:
-        return tuple(tool.description for tool in self._request.tools if tool.description)
+        return (*self._kit.descriptions, *self._examples)
 
     @property
     def teaches_format(self) -> bool:

@@ -91,21 +91,11 @@ def form_learner(dialect: str, policy: Policy, unmarked_counts: bool) -> Callabl
 
 def _pattern(sample: str) -> str:
     """Return the pattern of a sample. White space may be between the parts of the JSON that contains the arguments."""
-    start, end = _json_in(sample)
+    start = min(at for at in (sample.find('{"'), sample.find('[{"')) if at >= 0)
+    _, end = _decode(sample, start)
     pattern = re.escape(sample[:start]) + _loose(sample[start:end]) + re.escape(sample[end:])
     pattern = pattern.replace(_NONCE, "(?P<nonce>[a-z0-9]{1,16}+)", 1)
     return pattern.replace(_NAME, r"(?P<name>[\w.-]{1,64}+)", 1) + r"[ \t\r\n]{0,64}+\Z"
-
-
-def _json_in(sample: str) -> tuple[int, int]:
-    """Return where the first JSON value in a sample begins and ends. It contains the arguments."""
-    start = -1
-    while True:
-        start = min(sample.find(bracket, start + 1) % (len(sample) + 1) for bracket in "[{")
-        try:
-            return start, _decode(sample, start)[1]
-        except ValueError:  # the bracket of a mark such as `[TOOL_CALLS]`
-            continue
 
 
 def _loose(json: str) -> str:
