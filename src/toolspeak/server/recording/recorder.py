@@ -225,9 +225,9 @@ class Recorder:
 
 def _compress_and_rest(entries: list[RecordingEntry]) -> bytes | None:
     """Compress entries, then pause, so that this never takes much of the time."""
-    began = time.perf_counter()
+    began = time.thread_time()
     data = compress(entries)
-    time.sleep(min(_PAUSE_RATIO * (time.perf_counter() - began), _MAX_PAUSE))
+    time.sleep(min(_PAUSE_RATIO * (time.thread_time() - began), _MAX_PAUSE))
     return data
 
 
