@@ -15,7 +15,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator, Mapping
 from functools import cache, lru_cache, partial
-from typing import Self
+from typing import Self, cast
 
 import msgspec
 
@@ -112,19 +112,17 @@ class AsyncStream:
         """Run the turn to its end and return the reply. With `by_callbacks`, as far as possible without a task."""
         if self._limit is not None:
             self._deadline = asyncio.get_running_loop().time() + self._limit
-        run = _CallbackRun(self._collector)
-        turn = self._turn
+        run, turn = _CallbackRun(self._collector), self._turn
         if by_callbacks and type(turn) is EngineTurn and turn.start_now(run):
             try:
-                if await run.ended(self._deadline):
-                    self._settle()
-                    return self.reply
-            except TimeoutError:
+                async with asyncio.timeout_at(self._deadline):
+                    over = await run.over
+            except BaseException as error:
                 turn.abort()
-                raise self._timed_out() from None
-            except BaseException:
-                turn.abort()
-                raise
+                raise (self._timed_out() if isinstance(error, TimeoutError) else error) from None
+            if over:
+                self._settle()
+                return self.reply
         async for _ in self.batches():
             pass
         return self.reply
@@ -181,35 +179,20 @@ class _CallbackRun:
 
     def __init__(self, collector: ReplyCollector) -> None:
         self.receive = collector.add
-        self._loop = asyncio.get_running_loop()
-        self._ended: asyncio.Future[bool] = self._loop.create_future()
-
-    async def ended(self, deadline: float | None) -> bool:
-        """Wait for the end. Returns False if the rest of the turn needs a task. Raises TimeoutError."""
-        if deadline is None:
-            return await self._ended
-        timer = self._loop.call_at(deadline, self._end, TimeoutError())
-        try:
-            return await self._ended
-        finally:
-            timer.cancel()
+        #: Whether the turn has ended; False if the rest of it needs a task.
+        self.over: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
     def turn_ended(self) -> None:
-        self._end(True)
+        if not self.over.done():
+            self.over.set_result(True)
 
     def must_wait(self) -> None:
-        self._end(False)
+        if not self.over.done():
+            self.over.set_result(False)
 
     def turn_broke(self) -> None:
-        self._end(sys.exception())
-
-    def _end(self, result: bool | BaseException | None) -> None:
-        if self._ended.done():
-            return
-        if isinstance(result, BaseException):
-            self._ended.set_exception(result)
-        else:
-            self._ended.set_result(bool(result))
+        if not self.over.done():
+            self.over.set_exception(cast("Exception", sys.exception()))
 
 
 class AsyncClient:
@@ -254,7 +237,7 @@ class AsyncClient:
         plugins.extend(known)
         known.configure(*config.overrides())
         resolved = resolve_model(model, base_url, api_key, config, plugins, protocol, transport)
-        merged = _merge_settings(config.settings_for(str(resolved)), settings)
+        merged = _merge_settings(config.settings_for(str(resolved)), **settings)
         if state is not None:
             memory = state
         else:  # a library should not write files unasked, so the state file is used only if it is configured
@@ -282,7 +265,7 @@ class AsyncClient:
         self._resolved = turns.resolved
         self._settings = settings
         # Options with the same settings yield the same object, so they are checked only once.
-        self._changed_settings = lru_cache(_MAX_SETTINGS, typed=True)(partial(_change_settings, settings))
+        self._changed_settings = lru_cache(_MAX_SETTINGS, typed=True)(partial(_merge_settings, settings))
         self._probes = probes
         self._close = close
         self._upstream_is_ours = True
@@ -360,7 +343,7 @@ class AsyncClient:
         try:
             return self._changed_settings(**changes), fields
         except TypeError:  # a value that has no hash
-            return _merge_settings(self._settings, changes), fields
+            return _merge_settings(self._settings, **changes), fields
 
     @property
     def parallel(self) -> bool:
@@ -400,16 +383,12 @@ def _seconds(timeout: float | None) -> float | None:
     return timeout if timeout < _MAX_SECONDS else None
 
 
-def _merge_settings(settings: Settings, changes: Mapping[str, JSONValue]) -> Settings:
+def _merge_settings(settings: Settings, /, **changes: JSONValue) -> Settings:
     unknown = sorted(set(changes) - set(Settings.__struct_fields__))
     if unknown:
         names = ", ".join(Settings.__struct_fields__)
         raise UsageError(f"unknown setting `{unknown[0]}`", hint=f"use one of {names}")
     return msgspec.structs.replace(settings, **changes) if changes else settings
-
-
-def _change_settings(settings: Settings, **changes: JSONValue) -> Settings:
-    return _merge_settings(settings, changes)
 
 
 class _SingleReader:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import random
@@ -25,6 +26,7 @@ from toolspeak.runtime.turn import EngineTurn
 from toolspeak.server.app import App
 from toolspeak.server.http.client_connection import ClientConnection
 from toolspeak.server.http.http_request import HttpRequest
+from toolspeak.server.proxy.fast_exchange import FastExchange
 from toolspeak.server.proxy.upstream_router import Gateway, UpstreamConfig
 from toolspeak.upstreams.http.connection import ConnectionPool, HttpConnection
 from toolspeak.upstreams.http.thin_transport import HttpUpstream
@@ -316,6 +318,25 @@ def test_an_exchange_whose_client_leaves_ends_its_upstream_request(face: str):
 
     closed, responses = asyncio.run(scenario())
     assert closed and responses == {(face, "499"): 1}
+
+
+@check_each("mode", ["force", "off"])
+def test_nothing_of_an_exchange_waits_for_the_garbage_collector(mode: Any):
+    async def scenario() -> list[object]:
+        proxy = Proxy(App, Settings(mode=mode))
+        ask = Request("m", (Message("user", (TextPart("Hello?"),)),), TOOLS, protocol="openai_chat")
+        body = b'{"choices":[{"message":{"role":"assistant","content":"Fine."},"finish_reason":"stop"}]}'
+        head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(body)
+        await proxy.exchange(request_bytes("openai_chat", ask), iter([[head + body]]))
+        await asyncio.sleep(0)
+        return [each for each in gc.get_objects() if isinstance(each, FastExchange | EngineTurn)]
+
+    gc.collect()
+    gc.disable()
+    try:
+        assert asyncio.run(scenario()) == []
+    finally:
+        gc.enable()
 
 
 def test_an_exchange_ends_with_an_error_when_the_server_shuts_down():

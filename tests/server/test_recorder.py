@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+from concurrent.futures import wait
 from itertools import count
 from typing import Any
 
@@ -225,19 +225,17 @@ def test_large_requests_and_large_answers_are_told_of_without_their_texts():
     assert told == [(200, True), (200, True), (200, False)]
 
 
-@pytest.fixture
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if there were nothing else to do."""
-    monkeypatch.setattr(recording, "_PAUSE_SECONDS", 0)
-    monkeypatch.setattr(recording, "_PAUSE_RATIO", 0)
-
-
-async def compressed(recorder: Recorder, given: list[RecordingEntry], plain: int) -> None:
-    """Add entries one by one, and wait whenever more than so many are left as they are."""
+def fill(recorder: Recorder, given: list[RecordingEntry]) -> None:
+    """Add entries so slowly that they can be compressed."""
     for each in given:
         recorder.add(each)
-        while recorder.plain_count > plain:  # noqa: ASYNC110 - nothing tells of it
-            await asyncio.sleep(0.001)
+        if recorder._work is not None:  # pyright: ignore[reportPrivateUsage]
+            wait([recorder._work[1]])  # pyright: ignore[reportPrivateUsage]
+
+
+@pytest.fixture
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording, "_PAUSE_RATIO", 0)
 
 
 def full_entry(number: int) -> RecordingEntry:
@@ -260,7 +258,7 @@ def full_entry(number: int) -> RecordingEntry:
 def test_compressed_entries_are_found_and_shown_as_they_were():
     recorder = Recorder()
     given = [full_entry(number) for number in range(1, 300)]
-    run(compressed(recorder, given, 96))
+    fill(recorder, given)
     assert [unpack(each) for each in recorder.after(0)] == given[::-1]
     assert [each.number for each in recorder.after(290)] == list(range(299, 290, -1))
     for each in given:
@@ -274,15 +272,15 @@ def test_compressed_entries_are_found_and_shown_as_they_were():
 @pytest.mark.requirement("R-T11")
 @pytest.mark.usefixtures("no_pauses")
 def test_compressed_entries_take_little_of_the_limit():
-    recorder = Recorder(max_bytes=2_000_000)
+    recorder = Recorder(max_bytes=1_000_000)
     given = [replace(entry(f"r{number}", 0), body=LARGE) for number in range(200)]
-    run(compressed(recorder, given, 40))
+    fill(recorder, given)
     assert names(recorder) == [each.record.id for each in given[::-1]]
-    for number in range(120):  # too fast for that
+    for number in range(60):  # too fast for that
         recorder.add(replace(entry(f"s{number}", 0), body=LARGE))
     left = names(recorder)
-    assert left == [f"s{number}" for number in range(119, 119 - len(left), -1)]
-    assert 90 < len(left) < 110
+    assert left == [f"s{number}" for number in range(59, 59 - len(left), -1)]
+    assert 40 < len(left) < 60
 
 
 @pytest.mark.usefixtures("no_pauses")
@@ -291,24 +289,19 @@ def test_an_entry_that_cannot_be_encoded_is_not_compressed():
     said = (Message("user", extra={"a": 2**70}),)
     given[3] = with_request(given[3], Request("m", said))
     recorder = Recorder()
-    run(compressed(recorder, given, 95))
+    fill(recorder, given)
     assert recorder.find("r3") is given[3]
     assert list(recorder.after(0)) == given[::-1]
 
 
+@pytest.mark.usefixtures("no_pauses")
 def test_entries_that_are_evicted_while_they_are_compressed_stay_away():
-    async def main() -> list[str]:
-        recorder = Recorder(max_entries=50, max_bytes=10**9)
-        for number in range(recording._PLAIN_COUNT + 200):  # pyright: ignore[reportPrivateUsage]
-            recorder.add(entry(f"a{number}", 8000))
-        recorder._compress()  # pyright: ignore[reportPrivateUsage]
-        for number in range(60):
-            recorder.add(entry(f"b{number}", 10))
-        await asyncio.get_running_loop().shutdown_default_executor()
-        await asyncio.sleep(0)
-        return names(recorder)
-
-    assert run(main()) == [f"b{number}" for number in range(59, 9, -1)]
+    recorder = Recorder(max_entries=70)
+    for number in range(70):
+        recorder.add(entry(f"a{number}", 12_000))  # the oldest are being compressed after these
+    fill(recorder, [entry(f"b{number}", 10) for number in range(80)])
+    assert names(recorder) == [f"b{number}" for number in range(79, 79 - len(recorder), -1)]
+    assert 70 <= len(recorder) <= 71
 
 
 def test_when_there_is_no_time_to_compress_the_oldest_go():

@@ -11,9 +11,11 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
-#: Maximum size of one generation, and of one value, in bytes of JSON. Decoded values take about twice as much memory.
-#: Coding agents send up to 75 kB of tools.
-MAX_BYTES, MAX_VALUE_BYTES = 2 * 1024 * 1024, 256 * 1024
+#: Maximum memory of one generation, and maximum size of one value, in bytes of JSON. Coding agents send up to 75 kB of
+#: tools.
+MAX_BYTES, MAX_VALUE_BYTES = 5 * 1024 * 1024 // 2, 256 * 1024
+#: Approximate memory that an entry takes in addition to its texts.
+ENTRY_BYTES = 400
 
 
 class _Generation(Generic[T]):
@@ -47,7 +49,7 @@ class ResentValues(Generic[T]):
         if value is None:
             value = self._decode(data)
         if value is not None and len(data) <= MAX_VALUE_BYTES:
-            self._make_room(len(data)).by_bytes[data] = value
+            self._make_room(2 * len(data)).by_bytes[data] = value  # the bytes and what they say
         return value
 
     def wire(self, value: T) -> bytes:
@@ -62,7 +64,7 @@ class ResentValues(Generic[T]):
 
     def _make_room(self, size: int) -> _Generation[T]:
         """Return the generation to keep a value in."""
-        if self._young.size + size > MAX_BYTES:
+        if self._young.size + size + ENTRY_BYTES > MAX_BYTES:
             self._old, self._young = self._young, _Generation()
-        self._young.size += size
+        self._young.size += size + ENTRY_BYTES
         return self._young

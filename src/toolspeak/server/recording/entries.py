@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 
 import msgspec
 from msgspec.structs import replace
@@ -167,35 +167,20 @@ def encode_entries(entries: Sequence[RecordingEntry]) -> bytes:
     return _encoder.encode(entries)
 
 
-def decode_secret(kind: type, value: str) -> Secret:
-    """Decode what `encode_entries` has written for a secret."""
-    return Secret(value)
+def compress(entries: Sequence[RecordingEntry]) -> bytes | None:
+    """Compress entries together, because neighbours have much in common. Returns None if one cannot be encoded."""
+    try:
+        return zlib.compress(encode_entries(entries), zlib.Z_BEST_SPEED)
+    except (ValueError, OverflowError, TypeError):  # a lone surrogate, or a number beyond 64 bits
+        return None
 
 
 @cache
 def _decoder() -> msgspec.msgpack.Decoder[list[RecordingEntry]]:
-    return msgspec.msgpack.Decoder(list[RecordingEntry], dec_hook=decode_secret)
+    return msgspec.msgpack.Decoder(list[RecordingEntry], dec_hook=lambda kind, value: Secret(value))
 
 
-class CompressedEntries:
-    """Several entries in little memory: neighbours have much in common. They are decoded whenever somebody looks."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-
-    @classmethod
-    def of(cls, entries: Sequence[RecordingEntry]) -> CompressedEntries | None:
-        """Compress entries. Returns None if one of them cannot be encoded."""
-        try:
-            return cls(zlib.compress(encode_entries(entries), zlib.Z_BEST_SPEED))
-        except (ValueError, OverflowError, TypeError):  # a lone surrogate, or a number beyond 64 bits
-            return None
-
-    @property
-    def size(self) -> int:
-        """Size in bytes."""
-        return len(self._data)
-
-    def decode(self) -> dict[str, RecordingEntry]:
-        """Return the entries by id."""
-        return {entry.record.id: entry for entry in _decoder().decode(zlib.decompress(self._data))}
+@lru_cache(maxsize=1)  # callers look at one entry after the other
+def decompress(data: bytes) -> dict[str, RecordingEntry]:
+    """Return compressed entries by id."""
+    return {entry.record.id: entry for entry in _decoder().decode(zlib.decompress(data))}

@@ -20,9 +20,10 @@ from typing import BinaryIO
 
 import msgspec
 
+from ...config import Secret
 from ...core.types import JSONObject, JSONValue
 from ...errors import ToolspeakError
-from .entries import RecordingEntry, decode_secret, encode_entries, text_size
+from .entries import RecordingEntry, encode_entries, text_size
 
 #: Header of a frame: its length, without and with the letter for the kind.
 _SIZE, _HEAD = struct.Struct(">I"), struct.Struct(">Ic")
@@ -50,7 +51,7 @@ class WriteResult(msgspec.Struct, frozen=True):
     problem: str = ""
 
 
-_entry_decoder = msgspec.msgpack.Decoder(RecordingEntry, dec_hook=decode_secret)
+_entry_decoder = msgspec.msgpack.Decoder(RecordingEntry, dec_hook=lambda kind, value: Secret(value))
 _raw_entries = msgspec.msgpack.Decoder(list[msgspec.Raw])
 
 
