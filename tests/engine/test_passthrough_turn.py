@@ -39,13 +39,14 @@ def planned(request: Request, **settings: str) -> Plan:
     return plan(request, Capabilities().find("openai", "m", "http://127.0.0.1:9/v1"), Settings(**settings))  # type: ignore[arg-type]
 
 
-def passage(*notes: Note) -> PassthroughTurn:
-    return PassthroughTurn(REQUEST, planned(REQUEST), stamp=STAMP, notes=notes)
+def passage(*notes: Note, request: Request = REQUEST) -> PassthroughTurn:
+    return PassthroughTurn(request, planned(request, mode="off"), stamp=STAMP, notes=notes)
 
 
-def engine(*notes: Note) -> Engine:
+def engine(*notes: Note, request: Request = REQUEST) -> Engine:
     nonces: Callable[[int], str] = lambda counter: f"abc{counter}"  # noqa: E731
-    return Engine(REQUEST, planned(REQUEST), Settings(), stamp=STAMP, nonces=nonces, notes=notes)
+    planned_turn = planned(request, mode="off")
+    return Engine(request, planned_turn, Settings(mode="off"), stamp=STAMP, nonces=nonces, notes=notes)
 
 
 def told(turn: PassthroughTurn | Engine, events: Sequence[Event]) -> tuple[list[Event], list[Action]]:
@@ -88,11 +89,36 @@ ANY_EVENTS = st.lists(
 ENDS = st.sampled_from([[], [Failure("it fell over", "upstream", 500)], [Finish("stop")]])
 
 
-@given(ANY_EVENTS, ENDS, st.sampled_from([(), (Note("seen", "before"),)]))
+REQUESTS = [
+    REQUEST,
+    msgspec.structs.replace(REQUEST, tools=(Tool("ping"),)),
+    msgspec.structs.replace(REQUEST, tools=(Tool("ping"),), tool_choice=ToolChoice("none")),
+    msgspec.structs.replace(REQUEST, tools=(Tool("pong"), Tool("pong")), tool_choice=ToolChoice("required")),
+]
+
+
+@given(ANY_EVENTS, ENDS, st.sampled_from([(), (Note("seen", "before"),)]), st.sampled_from(REQUESTS))
 @pytest.mark.requirement("C5")
-def test_it_says_what_the_engine_says(events: list[Event], end: list[Event], notes: tuple[Note, ...]):
+def test_it_says_what_the_engine_says(events: list[Event], end: list[Event], notes: tuple[Note, ...], request: Request):
     given_events = [*events, *end]
-    assert told(passage(*notes), given_events) == told(engine(*notes), given_events)
+    assert told(passage(*notes, request=request), given_events) == told(engine(*notes, request=request), given_events)
+
+
+@check_each(
+    ("changed", "events", "code"),
+    [
+        ({}, [TextDelta("x")], "no_tools"),
+        ({"tools": (Tool("ping"),), "tool_choice": ToolChoice("none")}, [TextDelta("x")], "tool_choice_none"),
+        ({"tools": (Tool("ping"),)}, [TextDelta("x")], "not_called"),
+        ({"tools": (Tool("ping"),)}, [TextDelta("x"), Finish("length")], "length"),
+        ({"tools": (Tool("ping"),)}, [Failure("it fell over")], "upstream_failed"),
+        ({"tools": (Tool("ping"),)}, [CallStart(0, "ping"), CallArgs(0, "{}"), CallEnd(0)], ""),
+    ],
+)
+def test_the_record_says_why_there_is_no_call(changed: dict[str, object], events: list[Event], code: str):
+    turn = passage(request=msgspec.structs.replace(REQUEST, **changed))
+    (done,) = [action for action in told(turn, events)[1] if isinstance(action, Done)]
+    assert done.outcome.trace.no_call_code == code
 
 
 @pytest.mark.requirement("C5")
@@ -145,11 +171,12 @@ _TOOL = Tool("ping")
     [
         ({}, {}, True),
         ({"tools": (_TOOL,)}, {}, False),
-        ({"tools": (_TOOL,)}, {"mode": "off"}, False),
+        ({"tools": (_TOOL,)}, {"mode": "off"}, True),
+        ({"tools": (_TOOL,), "tool_choice": ToolChoice("required")}, {"mode": "off"}, True),
         ({"tool_choice": ToolChoice("required")}, {}, False),
         ({"tool_choice": ToolChoice("none")}, {}, False),
     ],
 )
-def test_only_a_request_without_tools_passes(changed: dict[str, object], settings: dict[str, str], does: bool):
+def test_only_a_request_that_is_not_to_be_changed_passes(changed: dict[str, object], settings: dict[str, str], does: bool):
     request = msgspec.structs.replace(REQUEST, **changed)
     assert is_passthrough(request, planned(request, **settings)) is does

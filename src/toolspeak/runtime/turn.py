@@ -114,34 +114,36 @@ class EngineTurn:
     received the last event.
     """
 
+    tool_seconds = 0.0
+    outcome: TurnOutcome | None = None
+    requests_sent = 0
+    #: Index of the first event of the last answer. Set by `collect`.
+    last_answer_start = 0
+    upstream_seconds = 0.0
+    first_token_seconds = 0.0
+    held_seconds = 0.0
+    _started = _over = False
+    _exchange: Batches | None = None
+    _passthrough_bytes = False
+    _chars = 0  # characters of text that the engine has parsed
+    _is_slow = False  # parsing some of the text took long, or is going to
+    _request: Request | None = None  # the current request, until its answer may contain a call
+    # Only for a turn that was started without a task.
+    _posted: Posted | None = None
+    _receiver: Receiver | None = None
+    _waiting_since = 0.0
+    _held_since = 0.0  # `upstream_seconds` when the first held-back output arrived; 0 if none is held back
+
     def __init__(
         self, engine: Engine | PassthroughTurn, upstream: Upstream, ended: Callable[[TurnOutcome], None] | None = None
     ) -> None:
         self._engine = engine
         self._upstream = upstream
         self._ended = ended
+        self._relays = type(engine) is PassthroughTurn  # so it parses nothing
         self.provider = upstream.provider
         self._actions: deque[Action] = deque()
-        self._started = self._over = False
-        self._exchange: Batches | None = None
-        self._passthrough_bytes = False
         self._slices: deque[list[Event]] = deque()  # the rest of a large batch
-        self._chars = 0  # characters of text that the engine has parsed
-        self._is_slow = False  # parsing some of the text took long, or is going to
-        self._request: Request | None = None  # the current request, until its answer may contain a call
-        self.requests_sent = 0
-        self.outcome: TurnOutcome | None = None
-        #: Index of the first event of the last answer. Set by `collect`.
-        self.last_answer_start = 0
-        self.upstream_seconds = 0.0
-        self.first_token_seconds = 0.0
-        self.held_seconds = 0.0
-        self.tool_seconds = 0.0
-        # Only for a turn that was started without a task.
-        self._posted: Posted | None = None
-        self._receiver: Receiver | None = None
-        self._waiting_since = 0.0
-        self._held_since = 0.0  # `upstream_seconds` when the first held-back output arrived; 0 if none is held back
 
     def use_upstream(self, upstream: Upstream) -> None:
         """Send the requests to another upstream. Call this before the turn starts."""
@@ -213,7 +215,7 @@ class EngineTurn:
     def abort(self) -> None:
         """Close the connection of a turn that was started without a task."""
         posted, self._posted = self._posted, None
-        if posted is not None and posted.connection is not None and not (posted.answer and posted.answer.over):
+        if posted is not None and posted.connection is not None and not posted.over:
             posted.connection.on_ready = None
             posted.connection.abort()
 
@@ -237,11 +239,11 @@ class EngineTurn:
         now = time.perf_counter()
         self.upstream_seconds += now - self._waiting_since
         if batch is None or self._takes_long(batch):
-            if batch and posted.answer is not None:
-                posted.answer.unread(batch)
+            if batch:
+                upstream.unread(posted, batch)
             self._hand_over(receiver)
             return
-        over = posted.answer is not None and posted.answer.over
+        over = posted.over
         self._actions.extend(self._actions_for(batch))
         if self._act_now(receiver) and over and not self._over:
             self._actions.extend(self._feed(None))
@@ -259,6 +261,8 @@ class EngineTurn:
 
     def _takes_long(self, batch: list[Event]) -> bool:
         """Whether parsing a batch may take so long that it needs a worker thread."""
+        if self._relays:
+            return False
         size = _text_size(batch)
         self._chars += size
         if self._request is not None and any(map(_may_begin_call, batch)):
@@ -298,7 +302,7 @@ class EngineTurn:
         if posted is not None and isinstance(upstream, HttpUpstream):
             assert posted.connection is not None
             posted.connection.on_ready = None
-            if posted.answer is None or not posted.answer.over or posted.answer.has_unread:
+            if not posted.over or (posted.answer is not None and posted.answer.has_unread):
                 self._exchange = upstream.resume(posted)
         receiver.must_wait()
 
@@ -377,7 +381,7 @@ class EngineTurn:
             batch = [Failure("the upstream cancelled the request")]
         finally:
             self.upstream_seconds += time.perf_counter() - began
-        size = 0 if batch is None else _text_size(batch)
+        size = 0 if batch is None or self._relays else _text_size(batch)
         self._chars += size
         if batch is None or size <= SLICE_CHARS or type(batch) is RawBatch:
             return batch

@@ -16,6 +16,7 @@ from ..core.types import Message, Note, Request, Tool, is_object
 from ..engine.planning.capabilities import Capabilities, ProfileMatch
 from ..engine.planning.strategy import TRIED_RULES, Plan, Settings, plan
 from ..engine.prompting.nonces import nonces_of
+from ..engine.prompting.tool_use_detection import has_tool_history
 from ..engine.turn.actions import TurnOutcome
 from ..engine.turn.faults import SEE_TRACE
 from ..engine.turn.passthrough_turn import PassthroughTurn, is_passthrough
@@ -75,6 +76,16 @@ class _TurnContext(NamedTuple):
     see: str
     #: Whether to find out if the upstream supports tools.
     untried: bool
+
+
+class TurnRecipe(NamedTuple):
+    """What is the same in all turns whose requests differ only in their messages."""
+
+    lookup: ProfileMatch
+    settings: Settings
+    tenant: str
+    plan: Plan
+    notes: tuple[Note, ...]
 
 
 class TurnFactory:
@@ -142,7 +153,7 @@ class TurnFactory:
         planned = plan(request, lookup, settings, untried=untried)
         context = _TurnContext(lookup, settings, tenant, request.messages, see, untried)
         if settings.compact in ("", "off"):
-            return PlannedTurn(self._turn(context, request, notes), request, planned)
+            return PlannedTurn(self._planned_turn(context, request, planned, notes), request, planned)
         turn = CompactingTurn(
             request,
             settings.compact,
@@ -154,10 +165,34 @@ class TurnFactory:
         )
         return PlannedTurn(turn, request, planned)
 
+    def recipe(
+        self, request: Request, settings: Settings, tenant: str, planned: PlannedTurn, notes: tuple[Note, ...]
+    ) -> TurnRecipe | None:
+        """Return the recipe of a turn that was made for a request, or None if others may be planned differently."""
+        lookup = self.look_up(tenant)
+        learns = self._learning is not None and lookup.rule in TRIED_RULES
+        recalls = not request.tools and has_tool_history(request.messages)
+        if learns or recalls or planned.served or not isinstance(planned.turn, EngineTurn):
+            return None
+        return TurnRecipe(lookup, settings, tenant, planned.plan, notes)
+
+    def make_from(self, recipe: TurnRecipe, request: Request, see: str) -> PlannedTurn | None:
+        """Create the turn for a request as the recipe says. Returns None if something new is known about the model."""
+        lookup, settings, tenant, planned, notes = recipe
+        if self.look_up(tenant) is not lookup:
+            return None
+        context = _TurnContext(lookup, settings, tenant, request.messages, see, False)
+        return PlannedTurn(self._planned_turn(context, request, planned, notes), request, planned)
+
     def _turn(self, context: _TurnContext, request: Request, notes: tuple[Note, ...] = ()) -> EngineTurn:
         """Create the turn for a request, or for a part of its conversation."""
+        planned = plan(request, context.lookup, context.settings, untried=context.untried)
+        return self._planned_turn(context, request, planned, notes)
+
+    def _planned_turn(
+        self, context: _TurnContext, request: Request, planned: Plan, notes: tuple[Note, ...]
+    ) -> EngineTurn:
         resolved, settings = self.resolved, context.settings
-        planned = plan(request, context.lookup, settings, untried=context.untried)
         if is_passthrough(request, planned):
             engine = PassthroughTurn(request, planned, stamp=time.time_ns(), notes=notes)
         else:

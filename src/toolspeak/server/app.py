@@ -19,6 +19,7 @@ from .access.auth import Caller
 from .access.limits import KeyLimits
 from .access.origin_guard import OriginGuard
 from .asgi import Headers, Receive, Scope, Send, error_headers, header, respond
+from .http.known_heads import KnownHeads
 from .observe.counters import MinuteSeries
 from .observe.request_context import CLIENT_CLOSED, CURRENT, RequestContext, new_id
 from .process.lifecycle import PAGES, Lifecycle, shutdown_error
@@ -93,6 +94,7 @@ class App:
         self._api: PageApi | None = None
         self._worker_rpc: WorkerRpc | None = None
         self._ticker: asyncio.TimerHandle | None = None
+        self.known_heads = KnownHeads()
 
     @cached_property
     def _pages(self) -> Pages:
@@ -154,6 +156,10 @@ class App:
             return False  # the general path reports the error
         return True
 
+    def version(self, caller: Caller) -> object:
+        """Return what changes if a caller may no longer be admitted; None if an admission must not be remembered."""
+        return self._guard.version(caller)
+
     def take(self, http: HttpRequest) -> bool:
         """Answer a request without a task, or return False if that is impossible."""
         assert http.admitted is not None
@@ -175,7 +181,7 @@ class App:
         except Exception:  # the general path reports the error
             exchange.give_up()
         if counted is not None:
-            counted.__exit__(None, None, None)
+            self._limits.refund(caller.key)
         http.put_back(body)
         return False
 

@@ -8,7 +8,7 @@ from importlib import import_module
 
 import msgspec
 
-from ..core.events import Failure
+from ..core.events import Event, Failure
 from ..core.types import Note, Request
 from ..errors import ConfigError
 from ..protocols.shared.reply_decoder import BaseReplyDecoder
@@ -38,6 +38,8 @@ class Codec(msgspec.Struct, frozen=True):
     endings: tuple[str, ...] = ()
     #: Whether one request can ask for several answers.
     several_answers: bool = False
+    #: Decodes an ordinary complete reply faster than `decoder`; returns None for all others.
+    decode_reply: Callable[[bytes], list[Event] | None] | None = None
 
 
 #: The codecs without the functions that the package of each protocol provides.
@@ -105,4 +107,5 @@ def codec(protocol: str) -> Codec:
         notes=package.request_notes,
         decoder=package.ReplyDecoder,
         error=package.decode_error,
+        decode_reply=getattr(package, "decode_reply", None),
     )

@@ -1,4 +1,4 @@
-"""Passthrough turn: forwards a request unchanged because the conversation never involves tools.
+"""Passthrough turn: forwards a request unchanged, because it has no tools or because the settings say so.
 
 `PassthroughTurn` has the methods of `Engine` and returns the same actions as its `pass` plan. It is cheaper because it
 loads no tool prompt, scanner or diagnosis. Most requests through a proxy are of this kind.
@@ -32,14 +32,13 @@ if TYPE_CHECKING:
 _ANY = ToolChoice()
 #: The number of the only attempt.
 _FIRST = 1
-_NO_CALL = Note("no_tools", "no tools reached the model")
 _CALLED = Note("")
 _CALL = (CallStart, CallArgs, CallEnd)
 
 
 def is_passthrough(request: Request, plan: Plan) -> bool:
     """Whether this request only needs to be forwarded."""
-    return plan.rule == "no_tools" and plan.kind == "pass" and request.tool_choice == _ANY
+    return plan.kind == "pass" and (plan.rule != "no_tools" or request.tool_choice == _ANY)
 
 
 class PassthroughTurn:
@@ -89,7 +88,7 @@ class PassthroughTurn:
 
     def _call(self, event: Event) -> list[Action]:
         if self._gate is None:
-            # Imported on demand: the gate loads the refusal classifier, and calls without offered tools are rare.
+            # Imported on demand, because the gate loads the refusal classifier.
             from .output_gate import OutputGate
 
             self._gate = OutputGate(_ANY, lambda index: f"emulated_{self._stamp}_{index}", trims=False)
@@ -114,6 +113,18 @@ class PassthroughTurn:
     def _called(self) -> bool:
         return self._gate is not None and self._gate.emitted_calls > 0
 
+    def _why_no_call(self) -> Note:
+        request = self._request
+        if request.tools and request.tool_choice.mode == "none":
+            return Note("tool_choice_none", "`tool_choice` is none")
+        if not request.tools:
+            return Note("no_tools", "no tools reached the model")
+        if self._failure is not None:
+            return Note("upstream_failed", f"the upstream failed: {self._failure.message}")
+        if self._reason == "length":
+            return Note("length", "the answer was cut off by the token limit")
+        return Note("not_called", "the model answered without calling a tool")
+
     def _outcome(self) -> TurnOutcome:
         plan = self._plan
         reply = fold(self._other_events) if self._other_events else None
@@ -127,7 +138,7 @@ class PassthroughTurn:
             self._reason,
             self._usage,
         )
-        no_call = _CALLED if self._called else _NO_CALL
+        no_call = _CALLED if self._called else self._why_no_call()
         trace = Trace(
             plan.kind,
             plan.rule,

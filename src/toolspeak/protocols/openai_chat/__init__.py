@@ -15,6 +15,7 @@ from .reply_encoder import ReplyEncoder, encode_reply
 from .request import LEGACY, decode_request, request_notes
 from .resent import decode_body
 from .resent import encode_body as encode_request
+from .whole_reply import decode_reply
 
 __all__ = [
     "LEGACY",
@@ -24,6 +25,7 @@ __all__ = [
     "ReplyEncoder",
     "decode_body",
     "decode_error",
+    "decode_reply",
     "decode_request",
     "encode_error",
     "encode_reply",

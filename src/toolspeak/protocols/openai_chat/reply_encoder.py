@@ -32,6 +32,7 @@ from ..shared.unstreamed_calls import WholeCalls
 from .chunks import ANSWER, CALL, CHUNK_OBJECT, LOGPROBS, OPAQUE_FIELDS
 from .messages import REASONING_FIELDS
 from .request import LEGACY
+from .whole_reply import encode_ordinary
 
 _encode = msgspec.json.Encoder().encode
 _DONE = b"data: [DONE]\n\n"
@@ -270,12 +271,16 @@ def encode_reply(
     if reply.failure is not None or reply.finish_reason == "error":
         return to_wire({"error": error_of(reply.failure or FAILED_TURN)})
     legacy = LEGACY in request.options.extra
+    custom = {tool.name for tool in request.tools if tool.kind == "custom"}
+    if not (legacy or custom or extension):
+        ordinary = encode_ordinary(reply, id, created, model)
+        if ordinary is not None:
+            return ordinary
     called = bool(reply.calls)
     message: JSONObject = {"role": "assistant", "content": None if called else "", "refusal": None}
     if reply.text:
         message |= {"content": None, reduce(_text_field, reply.notes, "content"): reply.text}
     message |= filled({REASONING_FIELDS[0]: reply.reasoning})
-    custom = {tool.name for tool in request.tools if tool.kind == "custom"}
     call_extras = [part.data for part in reply.opaque if part.kind == CALL and is_object(part.data)]
     calls = [_wire_call(call, custom) | take_call_extra(call_extras, call.id, call.name) for call in reply.calls]
     if called and legacy:

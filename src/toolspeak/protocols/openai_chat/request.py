@@ -186,12 +186,19 @@ def encode_fields(request: Request, custom: set[str], tools: JSONValue = None) -
 
 def request_notes(request: Request) -> tuple[Note, ...]:
     """Return notes about everything that `encode_request` drops or replaces."""
+    if is_own(request) and (request.tools or not request.tool_choice.demands):
+        return ()
     same_protocol = request.protocol in (PROTOCOL, "")
     notes = foreign_notes(request, PROTOCOL) + foreign_media_notes(request, PROTOCOL, is_sendable)
     notes += moved_media_notes(request)
     if request.tool_choice.demands and not any(same_protocol or _is_common_kind(tool) for tool in request.tools):
         notes.append(Note("choice_not_sent", "the tool choice was not sent because the request has no tools"))
     return tuple(notes)
+
+
+def is_own(request: Request) -> bool:
+    """Whether a request was received over this protocol, with all of its messages."""
+    return request.protocol == PROTOCOL and not any([message.protocol for message in request.messages])
 
 
 def _is_common_kind(tool: Tool) -> bool:

@@ -6,16 +6,16 @@ The results are those of `decode_request` and `encode_request`, to which unusual
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
-from ...core.types import JSONValue, Message, Request, Tool
+from ...core.types import JSONValue, Message, Request, TextPart, Tool
 from ...errors import UsageError
 from ..shared.fields import MAX_DEPTH, check_depth, has_unique_keys, parse_object, to_wire
 from ..shared.resent_values import ResentValues
 from .messages import PROTOCOL, decode_messages, encode_messages
-from .request import decode_request, decode_tools, encode_fields, encode_request, encode_tools
+from .request import decode_request, decode_tools, encode_fields, encode_request, encode_tools, is_own
 
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _items = msgspec.json.Decoder(list[msgspec.Raw]).decode
@@ -62,7 +62,23 @@ def _tools(data: bytes) -> tuple[Tool, ...]:
     return decode_tools(value["tools"])
 
 
+class _PlainMessage(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """A message with a text and nothing else."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+_plain_message = msgspec.json.Decoder(_PlainMessage).decode
+
+
 def _message(data: bytes) -> Message | None:
+    try:
+        plain = _plain_message(data)
+        if plain.content and has_unique_keys(data, _encode(plain)):
+            return Message(plain.role, (TextPart(plain.content),))
+    except msgspec.ValidationError:
+        pass
     value = parse_object(data)
     check_depth(value, MAX_DEPTH - _OUTER_LEVELS)
     if value.get("role") == _LEGACY_ROLE or value.get("function_call") is not None:
@@ -72,8 +88,11 @@ def _message(data: bytes) -> Message | None:
 
 def _message_wire(message: Message) -> bytes:
     """Encode a message. Returns empty bytes if it becomes several messages or none, or has half a character."""
-    wires = encode_messages(Request("", (message,), protocol=PROTOCOL), frozenset())
+    role, part = message.role, message.parts[0] if len(message.parts) == 1 else None
     try:
+        if type(part) is TextPart and role != "tool" and not part.extra and message == Message(role, message.parts):
+            return _encode(_PlainMessage(role, part.text))
+        wires = encode_messages(Request("", (message,), protocol=PROTOCOL), frozenset())
         return _encode(wires[0]) if len(wires) == 1 else b""
     except (UnicodeEncodeError, TypeError, OverflowError):
         return b""
@@ -84,17 +103,34 @@ _messages = ResentValues(_message, _message_wire)
 
 def encode_body(request: Request) -> bytes:
     """Encode a request, with the bytes of messages that are known already."""
-    if request.protocol != PROTOCOL or any(message.protocol for message in request.messages):
-        return encode_request(request)
-    if any(tool.kind == "custom" for tool in request.tools):
+    if not is_own(request):
         return encode_request(request)
     wires = list(map(_messages.wire, request.messages))
-    if not all(wires):
+    fields = _fields_wire(request)
+    if not fields or not all(wires):
         return encode_request(request)
-    tools = _tools_wire(request.tools) if request.tools else None
-    fields = to_wire(encode_fields(request, set(), tools))
-    head = _encode(request.model), b",".join(wires)
-    return b'{"model":%b,"messages":[%b]%b%b' % (*head, b"," if len(fields) > 2 else b"", fields[1:])
+    return b'{"model":%b,"messages":[%b]%b' % (_encode(request.model), b",".join(wires), fields)
+
+
+#: The encoded fields of recent requests, without model and messages, by the identity of what they are made of. Entries
+#: keep that alive.
+_field_wires: dict[tuple[int, int, int, bool], tuple[Request, bytes]] = {}
+
+
+def _fields_wire(request: Request) -> bytes:
+    """Return the end of a request after its messages, or empty bytes if its fields depend on the messages."""
+    key = (id(request.options), id(request.tools), id(request.tool_choice), request.stream)
+    kept = _field_wires.get(key)
+    if kept is not None:
+        return kept[1]
+    if any(tool.kind == "custom" for tool in request.tools):
+        return b""
+    if len(_field_wires) >= _MAX_OPTIONS:
+        _field_wires.clear()
+    fields = to_wire(encode_fields(request, set(), _tools_wire(request.tools) if request.tools else None))
+    wire = b"," + fields[1:] if len(fields) > 2 else b"}"
+    _field_wires[key] = (msgspec.structs.replace(request, messages=()), wire)
+    return wire
 
 
 #: The encoded tools of recent requests, by identity. Entries keep the tools alive.

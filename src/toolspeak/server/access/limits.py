@@ -88,6 +88,11 @@ class Meter:
         self.under_way += 1
         return 0.0
 
+    def refund(self) -> None:
+        """Undo `enter`, because the request is going to be admitted once more."""
+        self._tokens += bool(self.limits[0])
+        self.leave()
+
     def leave(self) -> None:
         """Mark an admitted request as finished."""
         self.under_way -= 1
@@ -118,6 +123,11 @@ class KeyLimits:
         if wait:
             raise TooManyRequests(f"the key `{key.name}` has reached its limit", wait)
         return meter
+
+    def refund(self, key: ApiKey | None) -> None:
+        """Undo `counted`."""
+        if key is not None and (key.rate or key.concurrency):
+            self._meter(key).refund()
 
     def _meter(self, key: ApiKey) -> Meter:
         meter = self._meters.get(key.id)

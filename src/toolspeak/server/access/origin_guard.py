@@ -93,12 +93,18 @@ class OriginGuard:
             return cached[1]
         self._check_origin(scope)
         caller = self.access.check(scope, level)
-        # Sessions are not cached because they expire; upstream keys are not cached because they must not be retained.
-        if version is not None and not caller.own_keys and not caller.from_page:
+        if version is not None and self.version(caller) == version:
             if len(self._callers) >= _MAX_CACHED:
                 self._callers.clear()
             self._callers[fingerprint] = (version, caller)
         return caller
+
+    def version(self, caller: Caller) -> object:
+        """Return the version of the keys, which changes if a caller may no longer be admitted.
+
+        Returns None if an admission must not be cached: sessions expire, and upstream keys must not be retained.
+        """
+        return None if caller.own_keys or caller.from_page else self.access.version()
 
     def _check_origin(self, scope: Scope) -> None:
         count = 0

@@ -23,10 +23,13 @@ from ..observe.request_context import STALLS_KEY, WriteStalls
 from ..proxy.client_protocols import client_protocol
 from ..routes import find_route, route_for_headers
 from .http_request import HttpRequest
+from .known_heads import KnownHeads, SplitRequest
 
 if TYPE_CHECKING:
     import uvicorn
     from uvicorn.server import ServerState
+
+    from ..access.auth import Caller
 
 #: Size limit for the request line, headers and separators together.
 _MAX_HEAD_BYTES = MAX_HEADER_BYTES + 16 * 1024
@@ -40,6 +43,7 @@ _INVALID = (
 _MAX_PIPELINED = 8
 #: If more bytes of a body than this are buffered, reading from the socket pauses.
 _MAX_BUFFERED = 64 * 1024
+_NEVER = float("inf")
 #: Maximum size of a request body to read and discard. Closing while the client still sends may lose the response.
 _MAX_DISCARDED_BYTES = 256 * 1024
 
@@ -54,6 +58,15 @@ class FastPath(Protocol):
 
     def take(self, request: HttpRequest) -> bool:
         """Answer a complete request, or return False if it has to take the general path."""
+        ...
+
+    @property
+    def known_heads(self) -> KnownHeads:
+        """The heads of requests that were admitted."""
+        ...
+
+    def version(self, caller: Caller) -> object:
+        """Return what changes if a caller may no longer be admitted; None if an admission must not be remembered."""
         ...
 
 
@@ -88,6 +101,8 @@ class ClientConnection(asyncio.Protocol):
         self.current: HttpRequest | None = None
         self._app = cast("Application", cast("Any", config).loaded_app)
         self._fast_path: FastPath | None = _fast_path(config.app)
+        #: False while a request is parsed that the fast path could not take.
+        self._takes_fast_path = True
         self._max_connections = config.limit_concurrency
         self._keep_alive_seconds = config.timeout_keep_alive
         self._parser = httptools.HttpRequestParser(self)
@@ -108,6 +123,8 @@ class ClientConnection(asyncio.Protocol):
         #: Whether the last data advanced a request; progress restarts the timer.
         self._progressed = False
         self._timer: asyncio.TimerHandle | None = None
+        #: Event loop time at which the connection is closed unless data arrives.
+        self._idle_until = _NEVER
         self._idle_timer: asyncio.TimerHandle | None = None
         self._stall_timer: asyncio.TimerHandle | None = None
         self._write_stalls: WriteStalls | None = None
@@ -146,9 +163,14 @@ class ClientConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse received data, within limits."""
-        if self._idle_timer is not None:
-            self._idle_timer.cancel()
-            self._idle_timer = None
+        self._idle_until = _NEVER
+        split = self._split(data)
+        known = split and self._known_request(split)
+        if known is not None:
+            if self._take_known(known):
+                return
+            split = None
+        self._takes_fast_path = known is None
         self._progressed = self._complete and not self._pending_bytes  # true for the first data of a request
         self._pending_bytes += len(data)
         try:
@@ -158,12 +180,14 @@ class ClientConnection(asyncio.Protocol):
         except httptools.HttpParserError:
             self._refuse_invalid()
             return
+        if split is not None:
+            self._remember(split)
         if self._pending_bytes > _MAX_HEAD_BYTES:
             self._refuse(_TOO_LARGE)
         elif self._complete and (not self._pending_bytes or self.answering):
             self._stop_timer()  # most requests arrive in one piece and need no timer
-            if not self.answering and self._idle_timer is None:
-                self._start_idle_timer()
+            if not self.answering:
+                self._wait_for_request()
         elif self._progressed or self._timer is None:
             self._start_timer(self.head_seconds if self._complete or self._in_head else self.body_seconds)
 
@@ -226,8 +250,8 @@ class ClientConnection(asyncio.Protocol):
         self.resume_reading()
         if self._waiting:
             self._start(self._waiting.popleft())
-        elif self._idle_timer is None:
-            self._start_idle_timer()
+        else:
+            self._wait_for_request()
         if not self._complete and not self._in_head and self.newest is not None and self.newest.response_complete:
             self._stop_timer()
             self._timer = self.loop.call_later(self.rest_seconds, self.transport.close)
@@ -300,12 +324,54 @@ class ClientConnection(asyncio.Protocol):
             if request.gathers and request is self.current:
                 self._start(request)
 
+    # ---- requests whose head is known
+
+    def _split(self, data: bytes) -> SplitRequest | None:
+        """Split data into a head and a body if it is one complete request, and no other is being received."""
+        if self._fast_path is None or not self._complete or self._pending_bytes or self.answering:
+            return None
+        return self._fast_path.known_heads.split(data)
+
+    def _known_request(self, split: SplitRequest) -> HttpRequest | None:
+        """Return a request whose head is known and whose caller is still admitted, without using the parser."""
+        fast_path = self._fast_path
+        assert fast_path is not None
+        known = fast_path.known_heads.get(split.digest)
+        if known is None or known.version != fast_path.version(known.caller) or self._overloaded():
+            return None
+        request = HttpRequest(self, {**known.scope, **self._addresses})
+        request.admitted = (known.route, known.caller)
+        request.add_body(split.body)
+        request.more_body = False
+        return request
+
+    def _take_known(self, request: HttpRequest) -> bool:
+        """Answer a request without a task. Returns False if it has to take the general path, which parses it."""
+        assert self._fast_path is not None
+        before = self.current, self.newest
+        self.current = self.newest = request
+        if self._fast_path.take(request):
+            return True
+        self.current, self.newest = before
+        return False
+
+    def _remember(self, split: SplitRequest) -> None:
+        """Remember the head of an admitted request that the parser found complete."""
+        request, fast_path = self.newest, self._fast_path
+        assert fast_path is not None
+        if request is None or request.admitted is None or not (request.keep_alive and self._complete):
+            return
+        route, caller = request.admitted
+        version = fast_path.version(caller)
+        if version is not None:
+            fast_path.known_heads.remember(split.digest, request.scope, route, caller, version)
+
     # ---- internal
 
     def _start(self, request: HttpRequest) -> None:
         """Start answering a request: by the fast path once its body is complete, or else in a task."""
         self.current = request
-        fast_path = self._fast_path
+        fast_path = self._fast_path if self._takes_fast_path else None
         if self._overloaded():
             self.start_task(request, reject_overloaded)
             return
@@ -335,8 +401,18 @@ class ClientConnection(asyncio.Protocol):
             self._stall_timer.cancel()
             self._stall_timer = None
 
-    def _start_idle_timer(self) -> None:
-        self._idle_timer = self.loop.call_later(self._keep_alive_seconds, self.transport.close)
+    def _wait_for_request(self) -> None:
+        """Close the connection if no data arrives for a while. The timer is not moved for each request."""
+        self._idle_until = self.loop.time() + self._keep_alive_seconds
+        if self._idle_timer is None:
+            self._idle_timer = self.loop.call_at(self._idle_until, self._check_idle)
+
+    def _check_idle(self) -> None:
+        self._idle_timer = None
+        if self.loop.time() >= self._idle_until:
+            self.transport.close()
+        elif self._idle_until != _NEVER:
+            self._idle_timer = self.loop.call_at(self._idle_until, self._check_idle)
 
     def _start_timer(self, seconds: float) -> None:
         self._stop_timer()

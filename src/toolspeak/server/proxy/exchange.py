@@ -12,6 +12,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 import msgspec
 
@@ -50,6 +51,8 @@ _MANY_EVENTS = 1000
 _LOADING_PROTOCOL = "ollama"
 #: Size limit for the `x-toolspeak` header, low enough for common header limits.
 _MAX_EXTENSION_BYTES = 2048
+#: Size of the id in that header, with its name.
+_ID_BYTES = 64
 
 
 class RequestRecord(msgspec.Struct, frozen=True):
@@ -101,6 +104,28 @@ class ExchangeResult(msgspec.Struct, frozen=True):
 class Exchange:
     """One request and its answer. The identifier must be unguessable."""
 
+    # Facts about the request, in the order in which they become known.
+    _secrets: tuple[Secret, ...] = ()
+    _fields: Mapping[str, JSONValue] = {}
+    _body = b""
+    _request: Request | None = None
+    _target: Target | None = None
+    _previous: PreviousResponses | None = None
+    _planned: PlannedTurn | None = None
+    _turn: AnyTurn | None = None
+    _record: RequestRecord | None = None
+    _refusal = ""
+    # The state of the connection.
+    _started = _disconnected = _writing = False
+    _writes = 0
+    #: Encodes the stream; None if the answer is not streamed.
+    _encoder: Encoder | None = None
+    #: Whether the upstream's bytes may be sent unchanged.
+    _passes_bytes = False
+    #: Set when the keep-alive has been written; None if no keep-alive is being written.
+    _keep_alive_written: asyncio.Event | None = None
+    _watcher: asyncio.Task[None] | None = None
+
     def __init__(
         self,
         identifier: str,
@@ -121,34 +146,13 @@ class Exchange:
         self._send = send
         self._idempotency_keys = idempotency_keys
         self._check_seconds = keep_alive / CHECKS_PER_PERIOD
-        # Facts about the request, in the order in which they become known.
-        self._secrets: tuple[Secret, ...] = ()
-        self._fields: Mapping[str, JSONValue] = {}
-        self._body = b""
-        self._request: Request | None = None
-        self._target: Target | None = None
-        self._previous: PreviousResponses | None = None
-        self._planned: PlannedTurn | None = None
-        self._turn: AnyTurn | None = None
         self._notes: list[Note] = []
-        self._record: RequestRecord | None = None
-        self._refusal = ""
-        # The state of the connection.
-        self._started = self._disconnected = False
-        self._writes = 0
-        self._writing = False
-        #: Encodes the stream; None if the answer is not streamed.
-        self._encoder: Encoder | None = None
-        self._encode: Callable[[list[Event]], bytes] = lambda batch: b""
-        #: Whether the upstream's bytes may be sent unchanged.
-        self._passes_bytes = False
+        #: Encodes a batch of events of the stream.
+        self._encode: Callable[[list[Event]], bytes] = bytes
         self._call_ids: list[str] = []
         self._last_batch: list[Event] = []
         #: The first events of an answer that is not streamed, if they were received before `_complete`.
         self._earlier: list[Event] = []
-        #: Set when the keep-alive has been written; None if no keep-alive is being written.
-        self._keep_alive_written: asyncio.Event | None = None
-        self._watcher: asyncio.Task[None] | None = None
 
     def result(self) -> ExchangeResult:
         """Return what is known about the exchange so far."""
@@ -418,8 +422,7 @@ class Exchange:
         await self._write(end, more=False)
 
     async def _store_response(self, request: Request, answer: bytes) -> None:
-        assert self._previous is not None
-        if self._previous.in_use:
+        if self._previous is not None and self._previous.in_use:
             await self._previous.store(request, answer)
 
     # ---- response
@@ -467,12 +470,12 @@ class Exchange:
 
     # ---- metadata
 
-    def _extension(self, planned: PlannedTurn, *, brief: bool = False) -> dict[str, JSONValue]:
+    def _extension(self, planned: PlannedTurn) -> dict[str, JSONValue]:
         extension: dict[str, JSONValue] = {"id": self._id, "plan": planned.plan.kind}
         if upstream := self._upstream_name():
             extension["upstream"] = upstream
         outcome = planned.turn.outcome
-        if outcome is not None and not brief:
+        if outcome is not None:
             extension |= {"requests": outcome.requests, "warnings": list(outcome.warnings)}
         return extension
 
@@ -484,10 +487,10 @@ class Exchange:
 
     def _extension_header(self, planned: PlannedTurn) -> Headers:
         """Return the `x-toolspeak` header, which must be ASCII and limited in size."""
-        text = msgspec.json.encode(self._extension(planned))
-        if len(text) > _MAX_EXTENSION_BYTES or not text.isascii():
-            text = json.dumps(self._extension(planned, brief=True)).encode()
-        return [(b"x-toolspeak", text)]
+        outcome = planned.turn.outcome
+        about = () if outcome is None else (outcome.requests, outcome.warnings)
+        rest = _extension_rest(planned.plan.kind, self._upstream_name(), *about)
+        return [(b"x-toolspeak", b'{"id":"%b",%b' % (self._id.encode(), rest))]
 
     def _record_of(self, planned: PlannedTurn, request: Request) -> RequestRecord:
         plan, turn = planned.plan, planned.turn
@@ -500,6 +503,16 @@ class Exchange:
         failure = outcome.failure.message if outcome.failure is not None else ""
         warnings, trace = outcome.warnings, outcome.trace
         return RequestRecord(*about, outcome.requests, warnings, failure, trace, tuple(self._notes), upstream)
+
+
+@lru_cache(256)
+def _extension_rest(plan: str, upstream: str, requests: int = 0, warnings: tuple[str, ...] = ()) -> bytes:
+    """Return the `x-toolspeak` header after its id. `requests` is 0 while the turn runs."""
+    brief = {"plan": plan, **({"upstream": upstream} if upstream else {})}
+    text = msgspec.json.encode({**brief, **({"requests": requests, "warnings": warnings} if requests else {})})
+    if len(text) > _MAX_EXTENSION_BYTES - _ID_BYTES or not text.isascii():
+        text = json.dumps(brief).encode()
+    return text[1:]
 
 
 def for_upstream(request: Request, target: Target) -> Request:

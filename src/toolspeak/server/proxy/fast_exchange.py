@@ -23,7 +23,7 @@ from ..access.limits import check_request, read_object, routing_notes
 from ..asgi import Headers, error_headers
 from ..observe.request_context import RequestContext
 from .exchange import CHECKS_BEFORE_START, Exchange, for_upstream
-from .previous_responses import PreviousResponses
+from .previous_responses import RESPONSES, PreviousResponses
 from .upstream_router import Target
 
 if TYPE_CHECKING:
@@ -57,7 +57,14 @@ class FastExchange(Exchange):
         if request is None:
             values = read_object(body)
             request = protocol.decode(values, **fields)
-        self._request = request
+        self._request = self._client_request = request
+        recipe = gateway.recipe(request, caller)
+        if recipe is not None:
+            target = recipe.target
+            planned = target.maker.make_from(recipe.turn, for_upstream(request, target), self._see)
+            if planned is not None:
+                self._target, self._planned, self._request = target, planned, planned.request
+                return True
         check_request(request, len(body))
         self._target = target = gateway.target(request, caller)
         memory = target.maker.tool_memory
@@ -65,11 +72,13 @@ class FastExchange(Exchange):
             return False
         if protocol.loads_models and not request.messages:
             return False
-        self._previous = PreviousResponses(memory, target.tenant, protocol.name, values or body)
+        if protocol.name == RESPONSES:
+            self._previous = PreviousResponses(memory, target.tenant, protocol.name, values or body)
         notes = (*routing_notes(request), *protocol.request_notes(values))
         planned = target.maker.make(for_upstream(request, target), target.settings, target.tenant, notes, self._see)
         self._adopt(planned, request, target)
-        self._client_request = request
+        if not values and self._previous is None:
+            gateway.remember_recipe(request, caller, target, planned, notes)
         return isinstance(planned.turn, EngineTurn)
 
     def start_now(self, http: HttpRequest, context: RequestContext) -> bool:
@@ -136,8 +145,7 @@ class FastExchange(Exchange):
         self._respond_now(200, body, self._extension_header(planned))
 
     def _store_now(self, request: Request, answer: bytes) -> None:
-        assert self._previous is not None
-        if self._previous.in_use:
+        if self._previous is not None:
             self._previous.store_now(request, answer)
 
     def must_wait(self) -> None:

@@ -15,7 +15,8 @@ from ...core.types import JSONObject, JSONValue, Request, is_array, is_object
 from ...runtime.tool_memory import ToolMemory
 from .response_store import ResponseStore, StoredResponse
 
-_PROTOCOL = "openai_responses"
+#: The only protocol whose responses are stored.
+RESPONSES = "openai_responses"
 _REFERENCE = "item_reference"
 _PREVIOUS = "previous_response_id"
 #: Maximum number of responses in a conversation. Clients compact their conversations long before.
@@ -29,7 +30,7 @@ class PreviousResponses:
         self._memory = memory
         self._tenant = tenant
         self._store = ResponseStore(memory, tenant)
-        self._supported = protocol == _PROTOCOL
+        self._supported = protocol == RESPONSES
         #: Whether stored data may be needed: the protocol uses stored responses, or the memory is shared.
         self.in_use = self._supported or memory.is_shared
         self._body = body  # bytes are parsed only if they are needed

@@ -10,7 +10,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import msgspec
 
@@ -18,13 +18,14 @@ from ...config import Auth, redacted_url
 from ...core.types import Note, Request
 from ...engine.planning.capabilities import Capabilities
 from ...engine.planning.strategy import Settings, Strategy, brief_strategy
+from ...engine.prompting.tool_use_detection import has_tool_history
 from ...engine.turn.faults import SEE_TRACE
 from ...errors import ConfigError, UsageError
 from ...key_value import State
 from ...runtime.model_resolution import ResolvedModel
 from ...runtime.prober import ProbeScheduler
 from ...runtime.tool_memory import ToolMemory
-from ...runtime.turn_factory import PlannedTurn, TurnFactory
+from ...runtime.turn_factory import PlannedTurn, TurnFactory, TurnRecipe
 from ...upstreams.base import Batches, Upstream, WrappedUpstream, open_upstream
 from ...upstreams.failover import Failover
 from ..access.auth import ANONYMOUS, Caller, Credential, Forbidden, Unauthorized, tenant_of
@@ -41,6 +42,8 @@ PAGE = "\0page"
 #: Maximum sizes of caches keyed by request data: targets, and upstreams that use a client's own key.
 _MAX_TARGETS = 1024
 _MAX_FORWARDED = 256
+#: Maximum number of recipes. Each keeps the tools of a request.
+_MAX_RECIPES = 128
 
 V = TypeVar("V")
 
@@ -72,6 +75,15 @@ class Target(msgspec.Struct, frozen=True):
     tenant: str = ""
     #: The server tools that the request selects; None if it makes no selection.
     server_tools: frozenset[str] | None = None
+
+
+class Recipe(NamedTuple):
+    """What is the same for all requests of a caller that differ only in their messages."""
+
+    #: The objects by whose identity the recipe is found.
+    identified: tuple[object, ...]
+    target: Target
+    turn: TurnRecipe
 
 
 class UpstreamConfig(msgspec.Struct, frozen=True):
@@ -166,6 +178,9 @@ class Gateway:
         self._model_lists = ModelListCache()
         self._connected: dict[str, Upstream] = {}
         self._forwarded: OrderedDict[tuple[str, ...], Upstream] = OrderedDict()
+        #: Targets by the identity of the caller, whom the entry keeps alive, the model and the client's protocol.
+        self._targets: dict[tuple[int, str, str], tuple[Caller, Target]] = {}
+        self._recipes: dict[tuple[object, ...], Recipe] = {}
         self._makers: OrderedDict[tuple[str, ...], tuple[TurnFactory, Settings, UpstreamAddress, str]] = OrderedDict()
         self._chains = {upstream.name: self._chain(upstream) for upstream in upstreams}
         self._lease = GatewayLease()
@@ -198,6 +213,17 @@ class Gateway:
 
     def target(self, request: Request, caller: Caller = ANONYMOUS) -> Target:
         """Return the target of a request. Raises UnknownModel, or Unauthorized if a required key is missing."""
+        known = self._targets.get((id(caller), request.model, request.protocol))
+        if known is not None:
+            return known[1]
+        target = self._find_target(request, caller)
+        if not (caller.own_keys or caller.from_page):  # such a caller is never the same object again
+            if len(self._targets) >= _MAX_TARGETS:
+                self._targets.clear()
+            self._targets[id(caller), request.model, request.protocol] = (caller, target)
+        return target
+
+    def _find_target(self, request: Request, caller: Caller) -> Target:
         location = self._locate(self._fixed or request.model, caller)
         own_key = self._own_key(location, caller)
         # The cache key contains the full hash of the caller's key, so no caller gets an upstream with another's key.
@@ -210,6 +236,22 @@ class Gateway:
         key = (location.upstream, location.model, key_tenant, header)
         cached = _cached(self._makers, key, partial(self._make, location, own_key, header), _MAX_TARGETS)
         return Target(*cached, caller.tenant or key_tenant)
+
+    def recipe(self, request: Request, caller: Caller) -> Recipe | None:
+        """Return what an earlier request of the caller, with the same options and tools, has shown."""
+        return self._recipes.get(_recipe_key(request, caller))
+
+    def remember_recipe(
+        self, request: Request, caller: Caller, target: Target, planned: PlannedTurn, notes: tuple[Note, ...]
+    ) -> None:
+        """Remember how a request was planned, unless a request with other messages may be planned differently."""
+        turn = target.maker.recipe(request, target.settings, target.tenant, planned, notes)
+        if turn is None or caller.own_keys or caller.from_page:  # such a caller is never the same object again
+            return
+        if len(self._recipes) >= _MAX_RECIPES:
+            self._recipes.clear()
+        identified = (caller, request.options, request.tools, request.tool_choice)
+        self._recipes[_recipe_key(request, caller)] = Recipe(identified, target, turn)
 
     async def make_turn(
         self, target: Target, request: Request, caller: Caller, notes: tuple[Note, ...] = (), see: str = SEE_TRACE
@@ -372,6 +414,13 @@ class Gateway:
         # Upstreams evicted from the cache need no closing, because their idle connections expire.
         for upstream in (*self._connected.values(), *self._forwarded.values()):
             await upstream.close()
+
+
+def _recipe_key(request: Request, caller: Caller) -> tuple[object, ...]:
+    messages = request.messages
+    of_messages = (has_tool_history(messages), bool(messages) and messages[-1].role == "assistant")
+    ids = (id(caller), id(request.options), id(request.tools), id(request.tool_choice))
+    return (*ids, request.protocol, request.model, request.stream, *of_messages)
 
 
 def _remember_answering(names: Sequence[str], position: int) -> None:

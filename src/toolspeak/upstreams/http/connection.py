@@ -265,6 +265,12 @@ class HttpConnection(asyncio.Protocol):
             await self._waiter
         return self.read_now()
 
+    @property
+    def whole_body(self) -> bytes:
+        """The body of a response that arrived in one piece; empty if it did not. It is still to be read."""
+        pieces = self._pieces
+        return pieces[0] if self.response.complete and len(pieces) == 1 else b""
+
     def read_now(self) -> bytes:
         """Return what has arrived of the body and was not yet read."""
         pieces = self._pieces

@@ -9,6 +9,7 @@ import asyncio
 import re
 import zlib
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Protocol
 
 from ...core.events import Event, Failure, Finish, Noted, UsageSeen
@@ -203,7 +204,12 @@ def is_ordinary(source: IncomingResponse) -> bool:
 
 
 def _media_type(source: IncomingResponse) -> str:
-    return source.header(b"content-type").partition(";")[0].strip().lower()
+    return _without_parameters(source.header(b"content-type"))
+
+
+@lru_cache(64)
+def _without_parameters(content_type: str) -> str:
+    return content_type.partition(";")[0].strip().lower()
 
 
 def open_reply(

@@ -41,7 +41,7 @@ class ServiceOptions(TypedDict, total=False):
 class Posted:
     """A request and the state of its answer."""
 
-    __slots__ = ("answer", "connection", "end", "never", "notes", "payload", "request", "started")
+    __slots__ = ("answer", "connection", "end", "never", "notes", "over", "payload", "request", "started")
 
     def __init__(
         self, request: Request, payload: bytes, end: float, notes: list[Event], never: tuple[bytes, ...] | None
@@ -56,8 +56,10 @@ class Posted:
         self.never = never
         #: The connection over which the request has been sent; None if it still has to be sent.
         self.connection: HttpConnection | None = None
-        #: The reply; None until its head has arrived.
+        #: The reply; None until its head has arrived, and if it was decoded in one piece.
         self.answer: ReplyStream | None = None
+        #: Whether the reply has ended and its connection has been released.
+        self.over = False
         #: Whether the first batch has been returned.
         self.started = False
 

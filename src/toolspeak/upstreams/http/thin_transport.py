@@ -20,7 +20,7 @@ from ...errors import ConfigError, UpstreamError
 from ..base import Batches, redact_batch
 from .address import header_block
 from .connection import ConnectionPool, HttpConnection, Timeouts, TruncatedReply
-from .event_stream import holds_content, is_ordinary, open_reply
+from .event_stream import ReplyStream, holds_content, is_ordinary, open_reply
 from .retry import Retry
 from .service import Posted, Service, ServiceOptions
 
@@ -117,7 +117,7 @@ class HttpUpstream(Service):
         return posted
 
     def poll(self, posted: Posted) -> list[Event] | None:
-        """Return the events that have arrived; None if only `resume` can go on. `Posted.over` tells the end."""
+        """Return the events that have arrived; None if only `resume` can go on. `posted.over` tells the end."""
         connection, answer = posted.connection, posted.answer
         assert connection is not None
         if answer is None:
@@ -125,22 +125,49 @@ class HttpUpstream(Service):
                 return None if connection.failed else []
             if not is_ordinary(connection):
                 return None
-            answer = open_reply(connection, b"", self._codec, posted.request, self._clean, posted.never)
-            answer.skip_first()
-            posted.answer = answer
+            events = self._decode_whole(posted, connection)
+            if events is not None:
+                return self._started(posted, events)
+            answer = self._open(posted, connection)
         piece = connection.read_now()
         if not piece and not connection.response.complete:
             return None if connection.failed else []
         events = answer.decode(piece) if piece else []
         if not answer.over and connection.response.complete:
             events = [*events, *answer.end()] if events else answer.end()
+        posted.over = answer.over
         if posted.started or not events:
             return events
         if type(events[-1]) is Failure or not (answer.over or holds_content(events)):
             answer.unread(events)
             return None
+        return self._started(posted, events)
+
+    def _decode_whole(self, posted: Posted, connection: HttpConnection) -> list[Event] | None:
+        """Return the events of an ordinary reply that has arrived completely, or None."""
+        decode, body = self._codec.decode_reply, connection.whole_body
+        events = decode(body) if decode is not None and body and not posted.request.stream else None
+        if events is not None:
+            posted.over = True
+            connection.finish()
+        return events
+
+    def _open(self, posted: Posted, connection: HttpConnection) -> ReplyStream:
+        posted.answer = open_reply(connection, b"", self._codec, posted.request, self._clean, posted.never)
+        posted.answer.skip_first()
+        return posted.answer
+
+    def _started(self, posted: Posted, events: list[Event]) -> list[Event]:
+        """Return the first events of a reply, after the notes about its request."""
         posted.started = True
         return [*redact_batch(posted.notes, self._clean), *events] if posted.notes else events
+
+    def unread(self, posted: Posted, events: list[Event]) -> None:
+        """Let `resume` return these events, which `poll` has returned, again."""
+        assert posted.connection is not None
+        answer = posted.answer or self._open(posted, posted.connection)
+        answer.over = posted.over
+        answer.unread(events)
 
     async def resume(self, posted: Posted) -> Batches:
         """Yield the rest of the events, waiting for them and retrying as `open` does."""

@@ -1,0 +1,216 @@
+"""Fast decoding and encoding of ordinary complete replies, with one struct for each direction.
+
+An ordinary reply contains text or function calls, and nothing else that needs attention. The results are those of
+`ReplyDecoder` and of the general part of `encode_reply`, to which all other replies are left.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgspec
+
+from ...core.events import CallArgs, CallEnd, CallStart, Event, Finish, OpaqueSeen, Reply, TextDelta, UsageSeen
+from ...core.types import MAX_TOKEN_COUNT, JSONObject, Opaque, Usage
+from ..shared.fields import MAX_BODY, to_wire
+from .chunks import ANSWER
+
+_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MAX_TOKEN_COUNT)]
+_Empty: TypeAlias = Annotated[list[Any], msgspec.Meta(max_length=0)] | None
+_Text: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
+#: Number of calls above which a reply is not ordinary.
+_MAX_CALLS = 64
+
+
+class _InputDetails(msgspec.Struct, gc=False):
+    cached_tokens: _Count | None = None
+
+
+class _OutputDetails(msgspec.Struct, gc=False):
+    reasoning_tokens: _Count | None = None
+
+
+class _Usage(msgspec.Struct, gc=False):
+    prompt_tokens: _Count = 0
+    completion_tokens: _Count = 0
+    prompt_tokens_details: _InputDetails | None = None
+    completion_tokens_details: _OutputDetails | None = None
+    cached_tokens: None = None
+    prompt_cache_hit_tokens: None = None
+
+
+class _Function(msgspec.Struct, gc=False):
+    name: _Text
+    arguments: Annotated[str, msgspec.Meta(pattern=r"\S")]
+
+
+class _Call(msgspec.Struct, gc=False):
+    id: _Text
+    function: _Function
+    index: None = None
+    custom: None = None
+    extra_content: None = None
+
+
+class _Message(msgspec.Struct, gc=False):
+    """A message without any of the rarer fields that `chunks.Delta` declares."""
+
+    content: str | None = None
+    tool_calls: list[_Call] | None = None
+    reasoning_content: Literal[""] | None = None
+    reasoning: Literal[""] | None = None
+    thinking: None = None
+    refusal: Literal[""] | None = None
+    function_call: None = None
+    annotations: _Empty = None
+    audio: None = None
+    images: _Empty = None
+    reasoning_details: _Empty = None
+
+
+class _Choice(msgspec.Struct, gc=False):
+    message: _Message
+    finish_reason: Literal["stop", "length", "content_filter", "tool_calls"]
+    delta: None = None
+    usage: None = None
+    error: None = None
+    logprobs: None = None
+
+
+class _Completion(msgspec.Struct, gc=False):
+    choices: Annotated[list[_Choice], msgspec.Meta(min_length=1, max_length=1)]
+    object: str | None = None
+    usage: _Usage | None = None
+    error: None = None
+    x_groq: None = None
+    system_fingerprint: str | None = None
+    service_tier: str | None = None
+
+
+_decode = msgspec.json.Decoder(_Completion).decode
+
+
+def decode_reply(body: bytes) -> list[Event] | None:
+    """Return the events of a complete reply. Returns None if the reply is not ordinary."""
+    try:
+        reply = _decode(body)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
+    choice = reply.choices[0]
+    message, reason = choice.message, choice.finish_reason
+    calls = message.tool_calls or ()
+    if bool(calls) != (reason == "tool_calls") or reply.object == "error" or len(body) > MAX_BODY:
+        return None
+    if len(calls) > _MAX_CALLS or len({call.id for call in calls}) < len(calls):
+        return None
+    events: list[Event] = []
+    if reply.system_fingerprint is not None or reply.service_tier is not None:
+        events.append(_metadata(reply))
+    if message.content:
+        events.append(TextDelta(message.content))
+    for index, call in enumerate(calls):
+        events += (CallStart(index, call.function.name, call.id), CallArgs(index, call.function.arguments))
+    events += map(CallEnd, range(len(calls)))
+    if reply.usage is not None:
+        events.append(UsageSeen(_usage_from(reply.usage)))
+    events.append(Finish(reason))
+    return events
+
+
+def _metadata(reply: _Completion) -> Event:
+    fields = {"system_fingerprint": reply.system_fingerprint, "service_tier": reply.service_tier}
+    return OpaqueSeen(Opaque(ANSWER, {name: value for name, value in fields.items() if value is not None}))
+
+
+def _usage_from(usage: _Usage) -> Usage:
+    given, made = usage.prompt_tokens_details, usage.completion_tokens_details
+    cached, reasoning = given and given.cached_tokens, made and made.reasoning_tokens
+    return Usage(usage.prompt_tokens, usage.completion_tokens, cached or 0, reasoning or 0)
+
+
+class _CachedTokens(msgspec.Struct, gc=False):
+    cached_tokens: int
+
+
+class _ReasoningTokens(msgspec.Struct, gc=False):
+    reasoning_tokens: int
+
+
+class _SentUsage(msgspec.Struct, gc=False):
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+    prompt_tokens_details: _CachedTokens
+    completion_tokens_details: _ReasoningTokens
+
+
+class _SentFunction(msgspec.Struct, gc=False):
+    name: str
+    arguments: str
+
+
+class _SentCall(msgspec.Struct, gc=False):
+    id: str
+    type: str
+    function: _SentFunction
+
+
+class _SentMessage(msgspec.Struct, gc=False):
+    role: str
+    content: str | None
+    refusal: None
+    reasoning_content: str | msgspec.UnsetType
+    tool_calls: list[_SentCall] | msgspec.UnsetType
+
+
+class _SentChoice(msgspec.Struct, gc=False):
+    index: int
+    message: _SentMessage
+    logprobs: None
+    finish_reason: str
+
+
+class _SentCompletion(msgspec.Struct, gc=False):
+    id: str
+    object: str
+    created: int
+    model: str
+    choices: tuple[_SentChoice]
+    usage: _SentUsage
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+def encode_ordinary(reply: Reply, id: str, created: int, model: str) -> bytes | None:
+    """Encode a reply that consists of text, reasoning and calls of functions. Returns None if that is not all."""
+    if reply.opaque or any(note.code == "refusal" for note in reply.notes):
+        return None
+    calls = [_sent_call(call.id, call.name, call.arguments) for call in reply.calls]
+    reason = reply.finish_reason
+    if reason not in ("length", "content_filter"):
+        reason = "tool_calls" if calls else "stop"
+    usage = reply.usage
+    message = _SentMessage(
+        "assistant",
+        reply.text or (None if calls else ""),
+        None,
+        reply.reasoning or msgspec.UNSET,
+        calls or msgspec.UNSET,
+    )
+    sent_usage = _SentUsage(
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.input_tokens + usage.output_tokens,
+        _CachedTokens(usage.cached_tokens),
+        _ReasoningTokens(usage.reasoning_tokens),
+    )
+    choice = _SentChoice(0, message, None, reason)
+    try:
+        return _encode(_SentCompletion(id, "chat.completion", created, model, (choice,), sent_usage))
+    except (UnicodeEncodeError, TypeError, OverflowError):  # half a character, for example
+        return None
+
+
+def _sent_call(identifier: str, name: str, arguments: JSONObject) -> _SentCall:
+    return _SentCall(identifier, "function", _SentFunction(name, to_wire(arguments).decode()))
