@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ...core.parsing.tool_index import toolkit
 from ...core.types import (
     JSONObject,
     JSONValue,
@@ -180,8 +181,11 @@ def encode_settings(request: Request) -> JSONObject:
     extra = options.extra if request.protocol in (PROTOCOL, "") else {}
     fields: JSONObject = {}
     choice = sendable_choice(request, PROTOCOL, is_own)
-    tools = own_tools(request.tools) if request.protocol == PROTOCOL else encode_tools(request.tools, request.protocol)
-    if tools and request.tools:
+    if request.tools and request.protocol == PROTOCOL:
+        tools = toolkit(request.tools).derive_from_all(own_tools)
+    else:
+        tools = encode_tools(request.tools, request.protocol)
+    if tools:
         fields["tools"] = tools
         choice_field = _encode_tool_choice(choice, request.tools, extra.get("tool_choice"))
         if choice_field != "auto":

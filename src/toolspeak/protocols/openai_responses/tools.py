@@ -107,11 +107,7 @@ def encode_tools(tools: Iterable[Tool], protocol: str) -> list[JSONObject]:
 
 
 def own_tools(tools: tuple[Tool, ...]) -> JSONValue:
-    """Return the declarations of tools from this protocol, already encoded."""
-    return toolkit(tools).derive_from_all(_own_tools)
-
-
-def _own_tools(tools: tuple[Tool, ...]) -> JSONValue:
+    """Return the bytes of tools from this protocol."""
     return msgspec.Raw(to_wire(encode_tools(tools, PROTOCOL)))
 
 
