@@ -158,7 +158,8 @@ class ToolMemory:
             return
         digest = _UserTextDigest()
         for message in request.messages:
-            digest.add(message)
+            if message.role == "user":
+                digest.add(message)
         prefix, tools = digest.key(tenant, ""), self._encode_tools(request.tools)
         for call_id in ids:
             self._state.put(prefix + call_id, tools, _RETENTION_SECONDS)

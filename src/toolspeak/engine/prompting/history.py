@@ -441,8 +441,9 @@ def without_media(messages: tuple[Message, ...], media: Container[str]) -> Proje
 
 
 def _has_media(message: Message) -> bool:
-    result_parts = [part for result in message.results for part in result.parts] if message.results else ()
-    return any(isinstance(part, Media) for part in (*message.parts, *result_parts))
+    if Media in map(type, message.parts):
+        return True
+    return any(Media in map(type, result.parts) for result in message.results) if message.results else False
 
 
 def mark_cache_prefix(messages: tuple[Message, ...], stable: str) -> tuple[Message, ...]:

@@ -38,11 +38,11 @@ def decode_body(body: bytes) -> Request | None:
         if not (encoded == body or has_unique_keys(body, encoded)) or not _LEGACY_FIELDS.isdisjoint(fields):
             return None
         messages, tools = _items(fields.pop("messages")), fields.pop("tools", None)
-        decoded = tuple(map(_messages.get, map(bytes, messages)))
-        if not decoded or None in decoded:
+        decoded = _messages.get_all(map(bytes, messages))
+        if not all(decoded) or not decoded:
             return None
         kept = _tools(bytes(tools)) if tools is not None else ()
-        return msgspec.structs.replace(_options(_encode(fields)), messages=decoded, tools=kept)
+        return msgspec.structs.replace(_options(_encode(fields)), messages=tuple(decoded), tools=kept)
     except (msgspec.DecodeError, UnicodeError, RecursionError, UsageError, KeyError):
         return None
 
@@ -106,7 +106,7 @@ def encode_body(request: Request) -> bytes:
     """Encode a request, with the bytes of messages that are known already."""
     if not is_own(request):
         return encode_request(request)
-    wires = list(map(_messages.wire, request.messages))
+    wires = _messages.wires(request.messages)
     fields = _fields_wire(request)
     if not fields or not all(wires):
         return encode_request(request)

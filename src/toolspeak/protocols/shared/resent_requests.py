@@ -70,7 +70,7 @@ class ResentRequests:
             fields = _fields(body)
             if not has_unique_keys(body, _encode(fields)):
                 return None
-            groups = map(self._messages.get, self._split(bytes(fields.pop(self._field))))
+            groups = self._messages.get_all(self._split(bytes(fields.pop(self._field))))
             messages = [message for group in groups if group for message in group]
             # A choice that names tools is decoded together with them.
             named = bytes(fields.get("tool_choice", b"")).startswith(b"{")

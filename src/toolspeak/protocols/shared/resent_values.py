@@ -6,7 +6,7 @@ keep the bytes that a decoded value has in a request to an upstream.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -51,6 +51,16 @@ class ResentValues(Generic[T]):
         if value is not None and len(data) <= MAX_VALUE_BYTES:
             self._make_room(2 * len(data)).by_bytes[data] = value  # the bytes and what they say
         return value
+
+    def get_all(self, values: Iterable[bytes]) -> list[T | None]:
+        """Return `get` of each value. Most were in the request before."""
+        known = self._young.by_bytes.get
+        return [known(data) or self.get(data) for data in values]
+
+    def wires(self, values: Iterable[T]) -> list[bytes]:
+        """Return `wire` of each value."""
+        known = self._young.wires.get
+        return [kept[1] if (kept := known(id(value))) is not None else self.wire(value) for value in values]
 
     def wire(self, value: T) -> bytes:
         """Return the bytes of a value for an upstream."""
