@@ -108,7 +108,7 @@ class AsyncStream:
             if self._closed is not None:
                 self._closed.set()
 
-    async def complete(self, *, by_callbacks: bool) -> TracedReply:
+    async def _complete(self, *, by_callbacks: bool) -> TracedReply:
         """Run the turn to its end and return the reply. With `by_callbacks`, as far as possible without a task."""
         if self._limit is not None:
             self._deadline = asyncio.get_running_loop().time() + self._limit
@@ -305,8 +305,8 @@ class AsyncClient:
     ) -> TracedReply:
         """Run one turn. `options` are settings for this turn, or request fields such as `temperature`."""
         stream = self._open(messages, tools, tool_choice, False, timeout, options)
-        # A subclass may do more with a request than send it.
-        return await stream.complete(by_callbacks=type(self._resolved.upstream) is HttpUpstream)
+        is_plain = type(self._resolved.upstream) is HttpUpstream  # a subclass may do more with a request than send it
+        return await stream._complete(by_callbacks=is_plain)  # pyright: ignore[reportPrivateUsage]
 
     def stream(
         self,
