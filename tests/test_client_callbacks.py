@@ -237,7 +237,7 @@ def test_a_bug_reaches_the_caller(monkeypatch: pytest.MonkeyPatch):
         def broken(*_: object) -> None:
             raise RuntimeError("a bug")
 
-        monkeypatch.setattr(EngineTurn, "_actions_for", broken)
+        monkeypatch.setattr(EngineTurn, "_process_arrived", broken)
         with pytest.raises(RuntimeError, match="a bug"):
             await client.chat("Hello?")
 

@@ -245,9 +245,9 @@ class EngineTurn:
             self._hand_over(receiver)
             return
         over = posted.over
-        if over and not posted.request.stream and isinstance(self._engine, PassthroughTurn):
+        if over and not posted.request.stream:
             self.first_token_seconds = self.first_token_seconds or self.upstream_seconds
-            self._actions.extend(self._engine.read_whole(batch))
+            self._actions.extend(self._engine.read_whole(self.requests_sent, batch))
             self._act_now(receiver)
             return
         self._actions.extend(self._actions_for(batch))

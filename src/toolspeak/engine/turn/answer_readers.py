@@ -105,7 +105,7 @@ class ReadingRules(msgspec.Struct, frozen=True):
 
 
 #: First index for native calls, high enough not to clash with calls found in the text of the same answer.
-_NATIVE_FROM = 1_000_000
+NATIVE_FROM = 1_000_000
 
 
 class NativeAndTextReader:
@@ -121,7 +121,7 @@ class NativeAndTextReader:
         self._thinking = thinking
         trusts_native = rules.nonce is None and not rules.checks_native
         native = msgspec.structs.replace(rules, untrusted=()) if trusts_native else rules
-        self._calls = NativeCalls(native.context(), _NATIVE_FROM, whole=whole)
+        self._calls = NativeCalls(native.context(), NATIVE_FROM, whole=whole)
 
     def feed(self, event: Event) -> list[Event]:
         if type(event) is TextDelta:
@@ -367,7 +367,7 @@ class DuplicateCallFilter:
         return out
 
     def _start(self, event: CallStart) -> list[Event]:
-        buffered = self._was_seen((event.name,), event.index >= _NATIVE_FROM)
+        buffered = self._was_seen((event.name,), event.index >= NATIVE_FROM)
         self._open[event.index] = _OpenCall(event, buffered)
         return [] if buffered else [event]
 
@@ -386,7 +386,7 @@ class DuplicateCallFilter:
     def _end(self, call: _OpenCall, end: CallEnd) -> list[Event]:
         if end.valid:
             key = (call.name, _sort_keys("".join(call.fragments)))
-            if self._was_seen(key, end.index >= _NATIVE_FROM):
+            if self._was_seen(key, end.index >= NATIVE_FROM):
                 return [Noted(Note("same_call_dropped", f"a repeated call of `{call.name}` was dropped"))]
         return call.events if call.buffered else [end]
 

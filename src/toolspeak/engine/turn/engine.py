@@ -20,6 +20,7 @@ import msgspec
 from ...core.events import (
     CallArgs,
     CallEnd,
+    CallStart,
     Candidate,
     Event,
     Failure,
@@ -74,7 +75,7 @@ from .upstream_limits import (
     names_tools,
     native_tools_limitation,
 )
-from .whole_calls import ENVELOPE, form_learner
+from .whole_calls import ENVELOPE, form_learner, read_native
 
 RESCUED = "tool calls read from text"
 SPOILED = "a call was streamed, but its arguments are unusable"
@@ -103,6 +104,8 @@ _METADATA = re.compile(
 _MAX_HELD = {"live": LIVE, "held": MAX_HELD_CHARS, "checked": CHECKED}
 #: Phases in which the prompt shows the model how to write a call in its answer.
 _TAUGHT = frozenset({"both", "inline", ENVELOPE})
+#: The events of a call that comes whole, and those that follow it if it is all of the answer.
+_CALL_EVENTS, _AFTER_CALL = (CallStart, CallArgs, CallEnd), frozenset({UsageSeen, Finish})
 #: Events that describe an answer but carry none of its content.
 _FRAME = (UsageSeen, Finish, Failure)
 
@@ -233,6 +236,30 @@ class Engine:
         elif isinstance(event, _FRAME):
             return self._frame(current, event)
         return self._read(current, event)
+
+    def read_whole(self, attempt: int, events: list[Event]) -> list[Action]:
+        """Process a complete answer, as `feed` and `end` do, and return the resulting actions."""
+        actions: list[Action] = []
+        if tuple(map(type, events[:3])) == _CALL_EVENTS and _AFTER_CALL.issuperset(map(type, events[3:])):
+            actions = self._read_native_call(*events[:2])
+        for event in events[3:] if actions else events:
+            actions += self.feed(attempt, event)
+        return actions + self.end(attempt)
+
+    def _read_native_call(self, start: Event, arguments: Event) -> list[Action]:
+        """Read the only call of an answer at once. Returns an empty list if it has to be examined more closely."""
+        plan, current, gate = self._plan, self._attempt, self._gate
+        assert current is not None and type(start) is CallStart and type(arguments) is CallArgs
+        doubtful = plan.tries_native or plan.rule == "learned" or plan.unmarked == "confirm" or gate.restores
+        kit = toolkit(self._builder.readable_tools)
+        if self._attempts or doubtful or current.phase.name != "native" or not kit.is_kept:
+            return []
+        events = read_native(start, arguments.fragment, kit, plan.policy)
+        out = gate.take_first_call(start.name, events[1].fragment, start.id) if events is not None else []
+        if events is None or not out:
+            return []
+        current.events += events
+        return [Emit([*out, events[-1]])]
 
     def _read_call(self, current: _Attempt, text: str) -> list[Action]:
         """Read an answer that is one call at once. Returns an empty list if it is not, or not certainly."""

@@ -88,10 +88,10 @@ class PassthroughTurn:
                 return self._call(event)
         return [Emit([event])]
 
-    def read_whole(self, events: list[Event]) -> list[Action]:
+    def read_whole(self, attempt: int, events: list[Event]) -> list[Action]:
         """Process a complete answer, as `feed` and `end` do, and return the resulting actions."""
-        if not _PLAIN.issuperset(map(type, events)):
-            return [action for event in events for action in self.feed(_FIRST, event)] + self.end(_FIRST)
+        if attempt != _FIRST or self._over or not _PLAIN.issuperset(map(type, events)):
+            return [action for event in events for action in self.feed(attempt, event)] + self.end(attempt)
         emitted: list[Event] = []
         for event in events:
             if type(event) is TextDelta:

@@ -14,14 +14,14 @@ from json import JSONDecoder
 from typing import NamedTuple, TypeAlias
 
 from ...core.events import CallArgs, CallEnd, CallStart, Candidate, Judged, TextDelta
-from ...core.parsing.acceptance import Policy
+from ...core.parsing.acceptance import Evidence, Policy, judge_name
 from ...core.parsing.arguments import fits_as_it_is
 from ...core.parsing.fast_paths import are_harmless, whole_object
 from ...core.parsing.tool_index import Toolkit
 from ...core.schema.work_limit import WorkLimit
 from ...core.types import JSONValue, Tool, ToolCall
 from ...dialects.registry import DIALECTS, FORMATS, render_calls
-from .answer_readers import EnvelopeOrTextReader, NativeAndTextReader, ReadingRules
+from .answer_readers import NATIVE_FROM, EnvelopeOrTextReader, NativeAndTextReader, ReadingRules
 
 #: The dialect of the envelope plan, which has a reader of its own.
 ENVELOPE = "envelope"
@@ -60,6 +60,25 @@ class CallForm(NamedTuple):
             return None
         candidate = Candidate(name, "call", "accepted", self.dialect, value, self.evidence.copy())
         return CallStart(0, name), CallArgs(0, arguments.text), CallEnd(0), Judged(candidate)
+
+
+#: The evidence that a native call of a known tool has, and how such a call is accepted.
+_NATIVE = Evidence("native", "strong", known=True)
+_NATIVE_EVIDENCE = _NATIVE.to_dict()
+
+
+def read_native(start: CallStart, written: str, kit: Toolkit, policy: Policy) -> WholeCall | None:
+    """Return the events of a native call with complete arguments if it is valid as it is; else None."""
+    if start.name not in kit.by_name or len(written) > _MAX_CHARS or judge_name(_NATIVE, policy).action != "live":
+        return None
+    arguments = whole_object(written + "}", 0, ())
+    if arguments is None or arguments.end != len(written) or arguments.values > _MAX_VALUES:
+        return None
+    if not fits_as_it_is(kit.schema(start.name), arguments.value, WorkLimit()):
+        return None
+    index = NATIVE_FROM
+    candidate = Candidate(start.name, "call", "accepted", "native", arguments.value, _NATIVE_EVIDENCE.copy())
+    return CallStart(index, start.name, start.id), CallArgs(index, arguments.text), CallEnd(index), Judged(candidate)
 
 
 @lru_cache(maxsize=64)

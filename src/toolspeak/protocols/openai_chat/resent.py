@@ -5,7 +5,6 @@ The results are those of `decode_request` and `encode_request`, to which unusual
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Final, Literal
 
 import msgspec
@@ -13,12 +12,12 @@ import msgspec
 from ...core.types import JSONValue, Message, Request, TextPart, Tool
 from ...errors import UsageError
 from ..shared.fields import MAX_DEPTH, check_depth, has_unique_keys, parse_object, to_wire
+from ..shared.resent_requests import items_of
 from ..shared.resent_values import ResentValues
 from .messages import PROTOCOL, decode_messages, encode_messages
 from .request import decode_request, decode_tools, encode_fields, encode_request, encode_tools, is_own
 
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _encode = msgspec.json.Encoder().encode
 #: Stands for the messages of a request while its other fields are decoded.
 _PLACEHOLDER: Final = b'"messages":[{"role":"user","content":""}]'
@@ -37,18 +36,19 @@ def decode_body(body: bytes) -> Request | None:
         encoded = _encode(fields)
         if not (encoded == body or has_unique_keys(body, encoded)) or not _LEGACY_FIELDS.isdisjoint(fields):
             return None
-        messages, tools = _items(fields.pop("messages")), fields.pop("tools", None)
+        messages, tools = items_of(bytes(fields.pop("messages"))), fields.pop("tools", None)
         decoded = _messages.get_all(map(bytes, messages))
         if not all(decoded) or not decoded:
             return None
-        kept = _tools(bytes(tools)) if tools is not None else ()
-        return msgspec.structs.replace(_options(_encode(fields)), messages=tuple(decoded), tools=kept)
+        kept = _tools.get(bytes(tools)) if tools is not None else ()
+        options = _options.get(_encode(fields))
+        assert options is not None
+        return msgspec.structs.replace(options, messages=tuple(decoded), tools=kept or ())
     except (msgspec.DecodeError, UnicodeError, RecursionError, UsageError, KeyError):
         return None
 
 
-@lru_cache(_MAX_OPTIONS)
-def _options(fields: bytes) -> Request:
+def _new_options(fields: bytes) -> Request:
     """Decode all fields of a request but its messages and tools."""
     rest = b"," + fields[1:] if len(fields) > 2 else b"}"
     value = parse_object(b"{%b%b" % (_PLACEHOLDER, rest))
@@ -56,8 +56,7 @@ def _options(fields: bytes) -> Request:
     return decode_request(value)
 
 
-@lru_cache(_MAX_TOOLS)
-def _tools(data: bytes) -> tuple[Tool, ...]:
+def _new_tools(data: bytes) -> tuple[Tool, ...]:
     value = parse_object(b'{"tools":%b}' % data)
     check_depth(value)
     return decode_tools(value["tools"])
@@ -99,7 +98,11 @@ def _message_wire(message: Message) -> bytes:
         return b""
 
 
-_messages = ResentValues(_message, _message_wire)
+_messages, _options, _tools = (
+    ResentValues(_message, _message_wire),
+    ResentValues(_new_options),
+    ResentValues(_new_tools),
+)
 
 
 def encode_body(request: Request) -> bytes:
@@ -110,7 +113,7 @@ def encode_body(request: Request) -> bytes:
     fields = _fields_wire(request)
     if not fields or not all(wires):
         return encode_request(request)
-    return b'{"model":%b,"messages":[%b]%b' % (_encode(request.model), b",".join(wires), fields)
+    return b'{"model":%b,"messages":[%b]%b' % (to_wire(request.model), b",".join(wires), fields)
 
 
 #: The encoded fields of recent requests, without model and messages, by the identity of what they are made of. Entries
