@@ -12,13 +12,13 @@ import msgspec
 
 from ...core.types import JSONValue, Message, Request, TextPart, Tool
 from ...errors import UsageError
-from ..shared.fields import MAX_DEPTH, check_depth, has_unique_keys, parse_object, to_wire
+from ..shared.fields import MAX_DEPTH, check_depth, has_unique_keys, parse_object
+from ..shared.resent_requests import items_of
 from ..shared.resent_values import ResentValues
 from .messages import PROTOCOL, decode_messages, encode_messages
 from .request import decode_request, decode_tools, encode_fields, encode_request, encode_tools, is_own
 
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _encode = msgspec.json.Encoder().encode
 #: Stands for the messages of a request while its other fields are decoded.
 _PLACEHOLDER: Final = b'"messages":[{"role":"user","content":""}]'
@@ -37,7 +37,7 @@ def decode_body(body: bytes) -> Request | None:
         encoded = _encode(fields)
         if not (encoded == body or has_unique_keys(body, encoded)) or not _LEGACY_FIELDS.isdisjoint(fields):
             return None
-        messages, tools = _items(fields.pop("messages")), fields.pop("tools", None)
+        messages, tools = items_of(fields.pop("messages")), fields.pop("tools", None)
         decoded = tuple(map(_messages.get, map(bytes, messages)))
         if not decoded or None in decoded:
             return None
@@ -107,10 +107,13 @@ def encode_body(request: Request) -> bytes:
     if not is_own(request):
         return encode_request(request)
     wires = list(map(_messages.wire, request.messages))
-    fields = _fields_wire(request)
+    try:
+        model, fields = _encode(request.model), _fields_wire(request)
+    except (UnicodeEncodeError, TypeError, OverflowError):
+        return encode_request(request)
     if not fields or not all(wires):
         return encode_request(request)
-    return b'{"model":%b,"messages":[%b]%b' % (_encode(request.model), b",".join(wires), fields)
+    return b'{"model":%b,"messages":[%b]%b' % (model, b",".join(wires), fields)
 
 
 #: The encoded fields of recent requests, without model and messages, by the identity of what they are made of. Entries
@@ -128,7 +131,7 @@ def _fields_wire(request: Request) -> bytes:
         return b""
     if len(_field_wires) >= _MAX_OPTIONS:
         _field_wires.clear()
-    fields = to_wire(encode_fields(request, set(), _tools_wire(request.tools) if request.tools else None))
+    fields = _encode(encode_fields(request, set(), _tools_wire(request.tools) if request.tools else None))
     wire = b"," + fields[1:] if len(fields) > 2 else b"}"
     _field_wires[key] = (msgspec.structs.replace(request, messages=()), wire)
     return wire
@@ -144,6 +147,6 @@ def _tools_wire(tools: tuple[Tool, ...]) -> JSONValue:
         return kept[1]
     if len(_tool_wires) >= _MAX_TOOLS:
         _tool_wires.clear()
-    wire: JSONValue = msgspec.Raw(to_wire(encode_tools(tools, same_protocol=True)))
+    wire: JSONValue = msgspec.Raw(_encode(encode_tools(tools, same_protocol=True)))
     _tool_wires[id(tools)] = (tools, wire)
     return wire
