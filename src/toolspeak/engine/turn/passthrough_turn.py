@@ -89,8 +89,8 @@ class PassthroughTurn:
         return [Emit([event])]
 
     def read_whole(self, events: list[Event]) -> list[Action]:
-        """Process a complete answer, as `feed` and `end` do, and return the resulting actions."""
-        if not _PLAIN.issuperset(map(type, events)):
+        """Process a complete answer or the rest of one, as `feed` and `end` do, and return the resulting actions."""
+        if self._gate is not None or not _PLAIN.issuperset(map(type, events)):
             return [action for event in events for action in self.feed(_FIRST, event)] + self.end(_FIRST)
         emitted: list[Event] = []
         for event in events:
