@@ -89,8 +89,9 @@ class PassthroughTurn:
         return [Emit([event])]
 
     def read_whole(self, attempt: int, events: list[Event]) -> list[Action]:
-        """Process a complete answer, as `feed` and `end` do, and return the resulting actions."""
-        if attempt != _FIRST or self._over or not _PLAIN.issuperset(map(type, events)):
+        """Process a complete answer or the rest of one, as `feed` and `end` do, and return the resulting actions."""
+        is_usual = attempt == _FIRST and self._gate is None and not self._over
+        if not is_usual or not _PLAIN.issuperset(map(type, events)):
             return [action for event in events for action in self.feed(attempt, event)] + self.end(attempt)
         emitted: list[Event] = []
         for event in events:

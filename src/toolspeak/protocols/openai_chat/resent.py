@@ -11,7 +11,7 @@ import msgspec
 
 from ...core.types import JSONValue, Message, Request, TextPart, Tool
 from ...errors import UsageError
-from ..shared.fields import MAX_DEPTH, check_depth, has_unique_keys, parse_object, to_wire
+from ..shared.fields import MAX_DEPTH, check_depth, has_unique_keys, parse_object
 from ..shared.resent_requests import items_of
 from ..shared.resent_values import ResentValues
 from .messages import PROTOCOL, decode_messages, encode_messages
@@ -23,8 +23,9 @@ _encode = msgspec.json.Encoder().encode
 _PLACEHOLDER: Final = b'"messages":[{"role":"user","content":""}]'
 #: Fields and role of legacy function calls, whose ids depend on the messages before.
 _LEGACY_FIELDS, _LEGACY_ROLE = frozenset({"functions", "function_call"}), "function"
-#: How many sets of options and tools are kept. Nearly all clients use a few.
-_MAX_OPTIONS, _MAX_TOOLS = 256, 64
+#: How many encoded sets of fields and of tools are kept, and the size of the largest set of fields. Nearly all clients
+#: use a few.
+_MAX_FIELDS, _MAX_TOOLS, _MAX_FIELDS_BYTES = 256, 64, 32 * 1024
 #: Levels of nesting around a message.
 _OUTER_LEVELS = 2
 
@@ -36,7 +37,7 @@ def decode_body(body: bytes) -> Request | None:
         encoded = _encode(fields)
         if not (encoded == body or has_unique_keys(body, encoded)) or not _LEGACY_FIELDS.isdisjoint(fields):
             return None
-        messages, tools = items_of(bytes(fields.pop("messages"))), fields.pop("tools", None)
+        messages, tools = items_of(fields.pop("messages")), fields.pop("tools", None)
         decoded = _messages.get_all(map(bytes, messages))
         if not all(decoded) or not decoded:
             return None
@@ -110,10 +111,13 @@ def encode_body(request: Request) -> bytes:
     if not is_own(request):
         return encode_request(request)
     wires = _messages.wires(request.messages)
-    fields = _fields_wire(request)
+    try:
+        model, fields = _encode(request.model), _fields_wire(request)
+    except (UnicodeEncodeError, TypeError, OverflowError):
+        return encode_request(request)
     if not fields or not all(wires):
         return encode_request(request)
-    return b'{"model":%b,"messages":[%b]%b' % (to_wire(request.model), b",".join(wires), fields)
+    return b'{"model":%b,"messages":[%b]%b' % (model, b",".join(wires), fields)
 
 
 #: The encoded fields of recent requests, without model and messages, by the identity of what they are made of. Entries
@@ -129,11 +133,12 @@ def _fields_wire(request: Request) -> bytes:
         return kept[1]
     if any(tool.kind == "custom" for tool in request.tools):
         return b""
-    if len(_field_wires) >= _MAX_OPTIONS:
-        _field_wires.clear()
-    fields = to_wire(encode_fields(request, set(), _tools_wire(request.tools) if request.tools else None))
+    fields = _encode(encode_fields(request, set(), _tools_wire(request.tools) if request.tools else None))
     wire = b"," + fields[1:] if len(fields) > 2 else b"}"
-    _field_wires[key] = (msgspec.structs.replace(request, messages=()), wire)
+    if len(wire) <= _MAX_FIELDS_BYTES:
+        if len(_field_wires) >= _MAX_FIELDS:
+            _field_wires.clear()
+        _field_wires[key] = (msgspec.structs.replace(request, messages=()), wire)
     return wire
 
 
@@ -147,6 +152,6 @@ def _tools_wire(tools: tuple[Tool, ...]) -> JSONValue:
         return kept[1]
     if len(_tool_wires) >= _MAX_TOOLS:
         _tool_wires.clear()
-    wire: JSONValue = msgspec.Raw(to_wire(encode_tools(tools, same_protocol=True)))
+    wire: JSONValue = msgspec.Raw(_encode(encode_tools(tools, same_protocol=True)))
     _tool_wires[id(tools)] = (tools, wire)
     return wire

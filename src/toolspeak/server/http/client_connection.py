@@ -169,12 +169,13 @@ class ClientConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Parse received data, within limits."""
         self._idle_until = _NEVER
-        split = None
+        split = version = None
         self._takes_fast_path = True
         if self._fast_path is not None and self._complete and not self._pending_bytes and not self.answering:
             split = self._fast_path.known_heads.split(data)
+            version = split and self._fast_path.version()  # before the access check, during which it may change
             known = split and self._fast_path.known_heads.by_digest.get(split[0])
-            if split and known and self._take_known(known, split[1]):
+            if split and known and known.version == version and self._take_known(known, split[1]):
                 return
         self._progressed = self._complete and not self._pending_bytes  # true for the first data of a request
         self._pending_bytes += len(data)
@@ -185,8 +186,8 @@ class ClientConnection(asyncio.Protocol):
         except httptools.HttpParserError:
             self._refuse_invalid()
             return
-        if split is not None and self._takes_fast_path:
-            self._remember(split[0])
+        if split is not None and version is not None and self._takes_fast_path:
+            self._remember(split[0], version)
         if self._pending_bytes > _MAX_HEAD_BYTES:
             self._refuse(_TOO_LARGE)
         elif self._complete and (not self._pending_bytes or self.answering):
@@ -333,26 +334,27 @@ class ClientConnection(asyncio.Protocol):
     def _take_known(self, known: KnownHead, body: bytes) -> bool:
         """Answer a request whose head is known, without parser and task. Returns False if it needs them."""
         fast_path = self._fast_path
-        if fast_path is None or known.version != fast_path.version() or self._overloaded():
+        if fast_path is None or self._overloaded():
             return False
         request = HttpRequest(self, {**known.scope, **self._addresses}, body=body)
         request.admitted = (known.route, known.caller)
         before = self.current, self.newest
         self.current = self.newest = request
         if fast_path.take(request):
+            self._stop_timer()  # that of a new connection
             return True
         self.current, self.newest = before
         self._takes_fast_path = False
         return False
 
-    def _remember(self, digest: bytes) -> None:
+    def _remember(self, digest: bytes, version: object) -> None:
         """Remember the head of an admitted request that the parser found complete."""
         request, fast_path = self.newest, self._fast_path
         if fast_path is None or request is None or request.admitted is None or not request.keep_alive:
             return
         route, caller = request.admitted
         if self._complete and fast_path.may_remember(caller):
-            fast_path.known_heads.remember(digest, request.scope, route, caller, fast_path.version())
+            fast_path.known_heads.remember(digest, request.scope, route, caller, version)
 
     # ---- internal
 

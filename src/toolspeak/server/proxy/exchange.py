@@ -52,7 +52,7 @@ _LOADING_PROTOCOL = "ollama"
 #: Size limit for the `x-toolspeak` header, low enough for common header limits.
 _MAX_EXTENSION_BYTES = 2048
 #: Size of the id in that header, with its name.
-_ID_BYTES = 64
+_ID_BYTES = len('"id":"",') + 32
 
 
 class RequestRecord(msgspec.Struct, frozen=True):
