@@ -177,6 +177,8 @@ _TOOL = Tool("ping")
         ({"tool_choice": ToolChoice("none")}, {}, False),
     ],
 )
-def test_only_a_request_that_is_not_to_be_changed_passes(changed: dict[str, object], settings: dict[str, str], does: bool):
+def test_only_a_request_that_is_not_to_be_changed_passes(
+    changed: dict[str, object], settings: dict[str, str], does: bool
+):
     request = msgspec.structs.replace(REQUEST, **changed)
     assert is_passthrough(request, planned(request, **settings)) is does

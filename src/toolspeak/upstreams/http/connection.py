@@ -29,7 +29,9 @@ _HEADER_OVERHEAD = 4
 class HttpResponse:
     """An incremental parser for the responses on one connection, without sockets or a clock."""
 
-    __slots__ = tuple("_body _feed _parser _trailers _without_body complete error raw_headers reusable started status".split())
+    __slots__ = tuple(
+        "_body _feed _parser _trailers _without_body complete error raw_headers reusable started status".split()
+    )
 
     def __init__(self) -> None:
         self._body: list[bytes] = []
