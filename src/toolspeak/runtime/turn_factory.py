@@ -115,8 +115,8 @@ class TurnFactory:
         self._templates = templates
         self.tool_memory = ToolMemory(state)
         self._context_memory = ContextMemory()
-        #: Whether the upstream has ignored or refused a request for several answers.
-        self.answers_singly = False
+        #: Until when not to ask the upstream for several answers, by tenant, because it gave one or does not know `n`.
+        self.single_answers: dict[str, float] = {}
 
     def look_up(self, tenant: str = "") -> ProfileMatch:
         """Return what is known about the model for this tenant."""
