@@ -9,13 +9,25 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.cases import check_each, size
-from toolspeak import AsyncClient, Failure, Message, Request, Scripted, TextPart, Tool, ToolCall, render_calls
+from toolspeak import (
+    AsyncClient,
+    Failure,
+    Message,
+    Request,
+    Scripted,
+    TextPart,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    render_calls,
+)
 from toolspeak.config import Secret, load
-from toolspeak.engine.planning.capabilities import Capabilities
-from toolspeak.engine.planning.strategy import Settings
+from toolspeak.engine.planning.capabilities import Capabilities, Learned
+from toolspeak.engine.planning.strategy import Settings, plan
 from toolspeak.engine.turn.observations import Observation
 from toolspeak.engine.turn.upstream_limits import NO_NATIVE_TOOLS
 from toolspeak.errors import ToolspeakError
@@ -199,6 +211,99 @@ def test_words_where_a_call_was_expected_lead_back_to_native_tools_in_the_next_t
     assert [bool(reply.calls) for reply in replies[5:]] == [True] * 4
     assert [reply.requests for reply in replies[5:]] == [1] * 4
     assert [reply.trace().plan for reply in replies[7:]] == ["native"] * 2
+
+
+def text_only_where_asked(words: str) -> Model:
+    """A model that ignores native tools, and calls as text if the prompt names the tool."""
+    return lambda request: (
+        render_calls("hermes", [CALL]) if any("get_weather" in each.text for each in request.messages) else words
+    )
+
+
+def play(model: Model, count: list[int], texts: list[str], known: Capabilities | None = None) -> list[Any]:
+    """The replies to requests of one client, which it counts."""
+
+    async def main() -> list[Any]:
+        one, _ = client(model, known=known or Capabilities())
+        replies: list[Any] = []
+        async with one:
+            for text in texts:
+                replies.append(await one.chat(text, [TOOL]))
+                count[0] += 1
+        return replies
+
+    return asyncio.run(main())
+
+
+@pytest.mark.requirement("D8", "E4")
+@pytest.mark.parametrize("probed", [False, True], ids=["learned", "probed"])
+@pytest.mark.parametrize("words", ["Fine.", "It is probably sunny.", "I'm sorry, I can't check live weather."])
+def test_a_model_that_no_longer_calls_natively_is_asked_both_ways_after_one_turn_in_words(words: str, probed: bool):
+    known = Capabilities()
+    if probed:
+        known.set_measured(*PLACE, {"capability": "openai"}, "measured")
+    model, count = changing(native_only, text_only_where_asked(words), 6)
+    replies = play(model, count, [QUESTION] * 14, known)
+    assert all(reply.calls for reply in (*replies[:6], *replies[7:]))
+    assert [reply.requests for reply in (*replies[2:6], *replies[7:])] == [1] * 11
+    assert replies[6].requests <= 2
+    assert "in doubt" in replies[7].trace().why
+    assert "in the dialect hermes" in replies[9].trace().why
+
+
+def test_a_chat_without_calls_neither_changes_what_was_learned_nor_costs_more_for_ever():
+    words = "Thank you for the weather."
+    model, count = changing(
+        lambda request: "You are welcome." if words in request.messages[-1].text else native_only(request),
+        native_only,
+        99,
+    )
+    replies = play(model, count, [QUESTION] * 2 + [words, QUESTION] * 12)
+    assert [reply.requests for reply in replies] == [1] * 26
+    assert all(bool(reply.calls) == (number < 2 or number % 2) for number, reply in enumerate(replies))
+    plans = [reply.trace().plan for reply in replies[2:]]
+    assert plans == ["native", "inline"] * 8 + ["native"] * 8
+
+
+def test_turns_that_say_nothing_about_native_tools_raise_no_doubt():
+    def answer(request: Request) -> Any:
+        return [Failure("overloaded", status=500)] if "fails" in request.messages[-1].text else native_only(request)
+
+    async def main() -> list[str]:
+        one, _ = client(answer)
+        plans: list[str] = []
+        async with one:
+            texts: list[tuple[str, dict[str, Any]]] = [
+                (QUESTION, {}),
+                (QUESTION, {}),
+                ("The weather", {"tool_choice": "none"}),
+                (QUESTION, {}),
+                (QUESTION, {"tool_choice": "required"}),
+                (QUESTION, {}),
+                ("The weather fails", {}),
+                (QUESTION, {}),
+            ]
+            for text, options in texts:
+                if "fails" in text:
+                    with pytest.raises(ToolspeakError):
+                        await one.chat(text, [TOOL], **options)
+                else:
+                    plans.append((await one.chat(text, [TOOL], **options)).trace().plan)
+        return plans
+
+    assert asyncio.run(main())[2:] == ["native"] * 5
+
+
+def test_settings_decide_how_a_doubtful_model_is_asked():
+    match = Capabilities().find(*PLACE, Learned({"capability": "openai"}, "seen"))
+    request = Request("m", (Message("user", (TextPart(QUESTION),)),), (Tool("get_weather"),))
+    assert plan(request, match, Settings(), untried=True).tries_native
+    for settings in (Settings(plan="decision"), Settings(plan="inline"), Settings(marks="nonce")):
+        assert plan(request, match, settings, untried=True).kind == "native"
+    for each in (Request("m", request.messages), msgspec.structs.replace(request, tool_choice=ToolChoice("none"))):
+        assert plan(each, match, Settings(), untried=True).kind in ("native", "pass")
+    decides = Capabilities().find(*PLACE, Learned({"capability": "openai", "plan": "decision"}, "seen"))
+    assert plan(request, decides, Settings(), untried=True).kind == "native"
 
 
 def test_ordinary_answers_of_a_model_that_calls_as_text_lead_nowhere():

@@ -12,16 +12,20 @@ import pytest
 
 from tests.cases import check_each
 from tests.server.asgi_client import Answer, ask, run
-from tests.server.live_proxy import between, live
+from tests.server.live_proxy import between, live, reached
 from tests.server.protocol_clients import sse
-from tests.upstreams.loopback_server import Heard, head
+from tests.upstreams.loopback_server import Heard, head, serving
 from toolspeak.core.events import Event, Failure, Finish, TextDelta, UsageSeen
 from toolspeak.core.types import Options, Request, Tool, Usage
+from toolspeak.engine.planning.capabilities import Capabilities
 from toolspeak.engine.planning.strategy import Settings
 from toolspeak.engine.turn.actions import TurnOutcome
 from toolspeak.engine.turn.trace import AttemptTrace, Trace
 from toolspeak.errors import UsageError
-from toolspeak.runtime.turn_factory import PlannedTurn
+from toolspeak.key_value import MemoryState
+from toolspeak.runtime.model_resolution import ResolvedModel
+from toolspeak.runtime.turn import all_events
+from toolspeak.runtime.turn_factory import PlannedTurn, TurnFactory
 from toolspeak.server.proxy.answers import MAX_ANSWERS, MAX_CONCURRENT, SeveralTurns, join_turns, single_requests
 
 pytestmark = pytest.mark.requirement("C8")
@@ -166,9 +170,10 @@ def _chat(texts: Sequence[str], stream: bool) -> bytes:
 class Service:
     """A chat service that gives up to `most` answers to one request, or refuses to give several."""
 
-    def __init__(self, most: int = 128, refusal: str = "") -> None:
+    def __init__(self, most: int = 128, refusal: str = "", reason: str = "Unknown parameter: 'n'.") -> None:
         self._most = most
         self._refusal = refusal
+        self._reason = reason
         self.asked: list[int] = []
 
     def answer(self) -> Any:
@@ -178,7 +183,7 @@ class Service:
             self.asked.append(n)
             status, reply = "200 OK", _chat([f"{len(self.asked)}.{at}" for at in range(min(n, self._most))], stream)
             if n > 1 and self._refusal:
-                status, reply = f"{self._refusal} Bad", b'{"error": {"message": "only one choice is possible"}}'
+                status, reply = f"{self._refusal} Bad", json.dumps({"error": {"message": self._reason}}).encode()
             kind = "text/event-stream" if stream and status == "200 OK" else "application/json"
             await heard.send(head(f"content-type: {kind}", f"content-length: {len(reply)}", status=status), reply)
 
@@ -233,11 +238,43 @@ def test_missing_answers_are_requested_one_by_one(
     assert [len(_choices(answer)) for answer in answers] == [3, 3]
 
 
+@check_each("reason", ["n must be 1 when using greedy sampling, got 2.", "unknown voice"])
+def test_a_refusal_that_may_concern_one_request_does_not_count_for_others(reason: str):
+    service = Service(refusal="400", reason=reason)
+    service.talk({"n": 2}, {"n": 2})
+    assert service.asked == [2, 1, 1] * 2
+
+
+def test_that_an_upstream_gives_one_answer_applies_to_one_tenant_for_an_hour(monkeypatch: pytest.MonkeyPatch):
+    service, now = Service(most=1), [1000.0]
+    monkeypatch.setattr("toolspeak.server.proxy.answers.monotonic", lambda: now[0])
+
+    async def talk() -> list[list[int]]:
+        async with serving(service.answer()) as server:
+            model = ResolvedModel("openai", "m", server.url, "openai_chat", reached(server, "openai_chat"))
+            maker = TurnFactory(model, Capabilities(), MemoryState(), b"a secret")
+            asked: list[list[int]] = []
+            for tenant in ("anna", "anna", "bert", *map(str, range(256)), "bert", "anna"):
+                service.asked.clear()
+                requests = single_requests(Request("m", (), options=Options(n=2)), streams=True)
+                joined = join_turns([maker.make(each, Settings(), tenant) for each in requests], maker, tenant)
+                await all_events(joined.turn)
+                asked.append(list(service.asked))
+                if tenant == "254":
+                    now[0] += 3600
+            assert len(maker.single_answers) == 256
+            return asked
+
+    asked = run(talk())
+    assert asked[:3] == [[2, 1], [1, 1], [2, 1]]
+    assert asked[-3:] == [[2, 1]] * 3
+
+
 @check_each("stream", [False, True])
 def test_a_failure_of_the_shared_request_fails_the_request(stream: bool):
     service = Service(refusal="403")
     (answer,) = service.talk({"n": 3, "stream": stream})
-    assert (service.asked, answer.status, "only one choice" in answer.message) == ([3], 403, True)
+    assert (service.asked, answer.status, "Unknown parameter" in answer.message) == ([3], 403, True)
 
 
 def test_answers_of_a_conversation_that_may_be_compacted_are_requested_one_by_one():
@@ -264,7 +301,7 @@ def test_the_number_of_answers_is_bounded():
 def test_tools_of_the_server_run_once_only():
     planned = PlannedTurn(Played([]), Request("m", ()), None, (Tool("write"),))  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="tools that the server runs"):
-        join_turns([planned, planned], None)  # type: ignore[arg-type]
+        join_turns([planned, planned], None, "")  # type: ignore[arg-type]
 
 
 # ---- the turns

@@ -21,7 +21,7 @@ import msgspec
 from ..core.types import JSONObject, Request
 from ..engine.context.complaints import context_complaint
 from ..engine.planning.capabilities import Learned
-from ..engine.planning.strategy import UNKNOWN_RULES, Plan, Settings
+from ..engine.planning.strategy import OPEN_RULES, UNKNOWN_RULES, Plan, Settings
 from ..engine.turn.actions import TurnOutcome
 from ..engine.turn.upstream_limits import NO_NATIVE_TOOLS, refuses_system_role, window_limitation
 from ..errors import ToolspeakError
@@ -43,9 +43,9 @@ _SECONDS_REFUSED = 24 * 3600.0
 _SECONDS_STORED = 3600.0
 #: Seconds between reads of the store, which other processes may update.
 _RELOAD_SECONDS = 60.0
-#: Maximum number of turns that send tools natively to an unknown upstream and get no native call.
+#: Maximum number of turns that send tools natively and in the prompt, and show nothing new.
 _MAX_TRIALS = 8
-#: Seconds after which they are sent once more, and also after a rejection if the model does not call as text.
+#: Seconds after which they are sent both ways again, and also after a rejection if the model does not call as text.
 _SECONDS_UNTRIED = 3600.0
 #: Number of native answers with calls as text before a model is known to leak. A single one may be a quotation.
 _LEAKS = 2
@@ -55,8 +55,6 @@ _MAX_TENANTS = 64
 _PREFIX = "use/"
 #: How the tenants of clients' own upstream keys begin. Anybody can invent such keys, so they do not count as agreeing.
 _OWN_KEY = "own-"
-#: Rules that what is learned may override: nothing is known, or it was observed.
-_OPEN_RULES = (*UNKNOWN_RULES, "probe", "learned")
 #: Number of characters to search for calls leaked into text.
 _MAX_SEARCHED_CHARS = 65_536
 
@@ -207,7 +205,7 @@ class _Target:
         self.unsaved: dict[str, TenantUse] = {}  # counts that are stored later, by the hash of the tenant
         self.trials: Counter[str] = Counter()
         self.tried_at: dict[str, float] = {}
-        self.doubts: set[str] = set()  # tenants whose model no longer calls as text
+        self.doubts: set[str] = set()  # tenants whose model no longer calls in the way that is known
         self.leaks: Counter[str] = Counter()
 
 
@@ -241,18 +239,18 @@ class UseLearning:
         return self._targets[target].use
 
     def untried(self, target: ProbeTarget, tenant: str, settings: Settings, rule: str) -> bool:
-        """Whether to find out if an upstream supports tools, because nothing is known or what was learned is in doubt.
+        """Whether to find out how a model calls, because nothing is known or what is known is in doubt.
 
         Where a probe is allowed, it finds that out for unknown upstreams.
         """
         state = self._targets.get(target)
-        if not target.base_url or state is None:
+        if not target.base_url or state is None or (rule not in UNKNOWN_RULES and tenant not in state.doubts):
             return False
         use, now = state.use.tenants.get(tenant_key(tenant), TenantUse()), self._store.clock()
         enough = state.trials[tenant] >= _MAX_TRIALS and now < state.tried_at[tenant] + _SECONDS_UNTRIED
         if enough or ("capability" in use.refused and now < use.refused_at + _SECONDS_UNTRIED):
             return False
-        return tenant in state.doubts if rule == "learned" else probe_policy(settings, target.base_url) == "off"
+        return rule not in UNKNOWN_RULES or probe_policy(settings, target.base_url) == "off"
 
     def _reload(self, target: ProbeTarget, now: float) -> _Target:
         """Read what other processes have learned; from a database in the background, for one of the next turns."""
@@ -296,12 +294,7 @@ class UseLearning:
         self.learned(turn.target, turn.tenant)
         state, now = self._targets[turn.target], self._store.clock()
         before = state.use.tenants.get(tenant_key(turn.tenant), TenantUse())
-        first = next(iter(turn.outcome.trace.attempts), None)
-        if first is not None and first.phase == "both" and first.request.tools:
-            came = any(each.dialect == "native" for each in first.candidates)
-            state.trials[turn.tenant] = 0 if came else state.trials[turn.tenant] + 1
-            state.tried_at[turn.tenant] = now
-        self._doubt(turn, state)
+        self._compare(turn, state, now)
         refused, why = _refused(turn)
         if not refused and self._leaks(turn, state):
             refused, why = {"leaks": True}, "native answers contained calls as text"
@@ -321,25 +314,35 @@ class UseLearning:
 
         if marks := marks_in(trace.attempts):
             use = msgspec.structs.replace(use, marks=dict(Counter(use.marks) + marks))
-        observation = observe(turn.plan, trace, turn.protocol) if turn.rule in _OPEN_RULES else None
+        observation = observe(turn.plan, trace, turn.protocol) if turn.rule in OPEN_RULES else None
         if observation is None:
             return use
         first_try = use.first_try + (turn.outcome.requests == 1)
         return msgspec.structs.replace(use.observed(observation, now), turns=use.turns + 1, first_try=first_try)
 
-    def _doubt(self, turn: EndedTurn, state: _Target) -> None:
-        """Doubt that a model calls as text if a call came natively, or did not come although it was expected."""
-        trace, last = turn.outcome.trace, turn.request.messages[-1]
-        if turn.rule != "learned" or turn.plan.kind != "inline":
-            return
-        if not trace.why_no_call:
-            came = any(each.dialect == "native" for each in trace.attempts[-1].candidates)
-            (state.doubts.add if came else state.doubts.discard)(turn.tenant)
-        elif last.role == "user" and not last.results and turn.tenant not in state.doubts:
-            from ..engine.refusals.unknown_language import concerns_tool  # slow: it imports the rules of refusals
+    def _compare(self, turn: EndedTurn, state: _Target, now: float) -> None:
+        """Compare how a call came with what is known, and doubt that if it does not agree.
 
-            if concerns_tool(last.text, turn.request.tools):
-                state.doubts.add(turn.tenant)
+        What is known is also doubted if the model writes words although the request concerns a tool. The next turn then
+        sends the tools both natively and in the prompt.
+        """
+        first, tenant = next(iter(turn.outcome.trace.attempts), None), turn.tenant
+        if first is None or turn.rule not in OPEN_RULES:
+            return
+        trace, known = turn.outcome.trace, turn.rule not in UNKNOWN_RULES
+        native, has_tools = turn.plan.profile.capability != "none", bool(first.request.tools)
+        came = not trace.why_no_call
+        agrees = native == any(each.dialect == "native" for each in trace.attempts[-1].candidates)
+        if first.phase == "both" and has_tools:
+            paused = known and now >= state.tried_at.get(tenant, 0.0) + _SECONDS_UNTRIED
+            state.trials[tenant] = 0 if came and not agrees else 1 if paused else state.trials[tenant] + 1
+            state.tried_at[tenant] = now
+        if not known or turn.plan.kind not in ("inline", "native") or (native and not has_tools):
+            return
+        if came:
+            (state.doubts.discard if agrees else state.doubts.add)(tenant)
+        elif turn.outcome.failure is None and _expects_call(turn.request):
+            state.doubts.add(tenant)
 
     def _leaks(self, turn: EndedTurn, state: _Target) -> bool:
         """Whether enough native answers without a call contained one as text."""
@@ -357,6 +360,8 @@ class UseLearning:
         tenant, key = turn.tenant, tenant_key(turn.tenant)
         state.use = msgspec.structs.replace(state.use, tenants={**state.use.tenants, key: use})
         changed = (use.fields, use.refused) != (before.fields, before.refused)
+        if use.fields != before.fields:
+            state.doubts.discard(tenant)
         if changed:
             state.learned.clear()  # three tenants may agree now
             rejected = use.refused_at != before.refused_at
@@ -401,6 +406,15 @@ class UseLearning:
 def _on_written(write: Future[None]) -> None:
     if (error := write.exception()) is not None:
         _log.warning("cannot store what was learned, so it applies to this process only: %s", error)
+
+
+def _expects_call(request: Request) -> bool:
+    """Whether a request concerns a tool, and is not the result of one."""
+    from ..engine.refusals.unknown_language import concerns_tool  # slow: it imports the rules of refusals
+
+    last = request.messages[-1]
+    own = last.role == "user" and not last.results and request.tool_choice.mode == "auto"
+    return own and concerns_tool(last.text, request.tools)
 
 
 def tenant_key(tenant: str) -> str:

@@ -14,7 +14,7 @@ import msgspec
 
 from ..core.types import Message, Note, Request, Tool, is_object
 from ..engine.planning.capabilities import Capabilities, ProfileMatch
-from ..engine.planning.strategy import TRIED_RULES, Plan, Settings, plan
+from ..engine.planning.strategy import OPEN_RULES, Plan, Settings, plan
 from ..engine.prompting.nonces import nonces_of
 from ..engine.prompting.tool_use_detection import has_tool_history
 from ..engine.turn.actions import TurnOutcome
@@ -74,7 +74,7 @@ class _TurnContext(NamedTuple):
     #: The whole conversation, from which the nonces are derived.
     messages: tuple[Message, ...]
     see: str
-    #: Whether to find out if the upstream supports tools.
+    #: Whether to find out how the model calls.
     untried: bool
 
 
@@ -115,8 +115,8 @@ class TurnFactory:
         self._templates = templates
         self.tool_memory = ToolMemory(state)
         self._context_memory = ContextMemory()
-        #: Whether the upstream has ignored or refused a request for several answers.
-        self.answers_singly = False
+        #: Until when not to ask the upstream for several answers, by tenant, because it gave one or does not know `n`.
+        self.single_answers: dict[str, float] = {}
 
     def look_up(self, tenant: str = "") -> ProfileMatch:
         """Return what is known about the model for this tenant."""
@@ -146,8 +146,7 @@ class TurnFactory:
             # A turn has one answer. The server runs one turn per answer.
             raise UsageError("`n` above 1 is not supported here", hint="start one turn per answer")
         lookup = self.look_up(tenant)
-        learning = self._learning if lookup.rule in TRIED_RULES else None
-        untried = learning is not None and learning.untried(self._target, tenant, settings, lookup.rule)
+        untried = self._is_untried(lookup, settings, tenant)
         request, notes = self.tool_memory.recall(tenant, original, settings)
         notes = (*earlier_notes, *notes)
         planned = plan(request, lookup, settings, untried=untried)
@@ -170,19 +169,24 @@ class TurnFactory:
     ) -> TurnRecipe | None:
         """Return the recipe of a turn that was made for a request, or None if others may be planned differently."""
         lookup = self.look_up(tenant)
-        learns = self._learning is not None and lookup.rule in TRIED_RULES
+        untried = self._is_untried(lookup, settings, tenant)
         recalls = not request.tools and has_tool_history(request.messages)
-        if learns or recalls or planned.served or not isinstance(planned.turn, EngineTurn):
+        if untried or recalls or planned.served or not isinstance(planned.turn, EngineTurn):
             return None
         return TurnRecipe(lookup, settings, tenant, planned.plan, notes)
 
     def make_from(self, recipe: TurnRecipe, request: Request, see: str) -> PlannedTurn | None:
         """Create the turn for a request as the recipe says. Returns None if something new is known about the model."""
         lookup, settings, tenant, planned, notes = recipe
-        if self.look_up(tenant) is not lookup:
+        if self.look_up(tenant) is not lookup or self._is_untried(lookup, settings, tenant):
             return None
         context = _TurnContext(lookup, settings, tenant, request.messages, see, False)
         return PlannedTurn(self._planned_turn(context, request, planned, notes), request, planned)
+
+    def _is_untried(self, lookup: ProfileMatch, settings: Settings, tenant: str) -> bool:
+        """Whether to find out how the model calls, because nothing is known or what is known is in doubt."""
+        learning = self._learning if lookup.rule in OPEN_RULES else None
+        return learning is not None and learning.untried(self._target, tenant, settings, lookup.rule)
 
     def _turn(self, context: _TurnContext, request: Request, notes: tuple[Note, ...] = ()) -> EngineTurn:
         """Create the turn for a request, or for a part of its conversation."""

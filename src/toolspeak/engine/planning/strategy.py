@@ -156,8 +156,9 @@ class Strategy(msgspec.Struct, frozen=True):
 
 #: The rules for upstreams of which nothing is known.
 UNKNOWN_RULES = ("unknown", "foreign_host")
-#: The rules for which tools may also be sent natively, to find out whether the upstream supports them.
-TRIED_RULES = (*UNKNOWN_RULES, "learned")
+#: The rules that what use shows may change: nothing is known, or it was observed. Tools may then be sent both natively
+#: and in the prompt, to find out how the model calls.
+OPEN_RULES = (*UNKNOWN_RULES, "probe", "learned")
 #: The rules for requests without tools and without tool history; the second, if toolspeak checks a response format.
 _NO_TOOLS, _FORMAT = "no_tools", "response_format"
 #: Kinds of tools that can be emulated.
@@ -187,7 +188,7 @@ class _Situation(NamedTuple):
     stream: bool
     #: Whether the answer must be JSON.
     formatted: bool = False
-    #: Whether nothing is known about the upstream, so that tools may also be sent natively.
+    #: Whether to find out how the model calls, by sending tools both natively and in the prompt.
     untried: bool = False
 
 
@@ -205,7 +206,7 @@ _MAX_CACHED_PLANS = 1024
 def plan(request: Request, match: ProfileMatch, settings: Settings, *, untried: bool = False) -> Plan:
     """Choose the plan for a request. Tools from earlier turns must have been restored already.
 
-    `untried`: whether to find out if the upstream supports tools, by sending them natively as well.
+    `untried`: whether to find out how the model calls, by sending tools both natively and in the prompt.
     """
     situation = _situation(request, untried)
     key = (id(match), id(settings), situation)
@@ -264,8 +265,7 @@ def _plan(situation: _Situation, match: ProfileMatch, settings: Settings) -> Pla
     is_single = not profile.parallel and decision.kind not in ("pass", "plain")
     single = f"; one call at a time, because {reason}" if is_single else ""
     demanding = not situation.stream or situation.demands
-    tries_native = situation.untried and decision.rule in TRIED_RULES and decision.kind == "inline"
-    tries_native = tries_native and not settings.plan and settings.marks != "nonce"
+    tries_native = _may_try(situation, settings) and decision.rule in OPEN_RULES and decision.kind == "inline"
     native = "; tools are also sent natively, to find out whether the upstream supports them" if tries_native else ""
     return Plan(
         kind=decision.kind,
@@ -305,8 +305,22 @@ def _decide(situation: _Situation, match: ProfileMatch, settings: Settings) -> _
             why = "the request demands a call, and the upstream does not enforce that"
             return _emulated(situation, match, settings, "required", why)
         case _:
-            why = f"native calling ({match.profile.capability}): {match.why}"
-            return _Decision("native", match.rule, why, rescue=situation.choice != "none" and situation.functions)
+            return _native(situation, match, settings)
+
+
+def _native(situation: _Situation, match: ProfileMatch, settings: Settings) -> _Decision:
+    """Decide for native tool calling, unless that is in doubt and tools can be sent both natively and in the prompt."""
+    why = f"native calling ({match.profile.capability}): {match.why}"
+    if _may_try(situation, settings) and match.rule in OPEN_RULES:
+        decision = _emulated(situation, match, settings, match.rule, f"in doubt: {why}")
+        if decision.kind == "inline":
+            return decision
+    return _Decision("native", match.rule, why, rescue=situation.choice != "none" and situation.functions)
+
+
+def _may_try(situation: _Situation, settings: Settings) -> bool:
+    """Whether the request and the settings allow to send tools both natively and in the prompt."""
+    return situation.untried and not settings.plan and settings.marks != "nonce"
 
 
 def _fallback(situation: _Situation, match: ProfileMatch, settings: Settings) -> _Decision:

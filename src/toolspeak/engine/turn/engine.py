@@ -590,7 +590,7 @@ class Engine:
     def _step(self, phase: Phase) -> PhaseName:
         """Return the phase of the next retry."""
         if self._retries == 1:
-            return "inline" if phase.name == "native" and self._plan.rule == "learned" else phase.name
+            return "inline" if phase.name == "native" and self._plan.rule in ("probe", "learned") else phase.name
         if phase.name in ("decision", "envelope"):
             return phase.name
         return "envelope" if self._plan.profile.constraint else "decision"

@@ -7,8 +7,10 @@ requests, because an answer may have to be asked for again, whatever the others 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from time import monotonic
 from typing import Final, TypeAlias
 
 import msgspec
@@ -22,8 +24,9 @@ from ...protocols.openai_chat.reply_encoder import ChoicesEncoder
 from ...protocols.shared.fields import to_wire
 from ...runtime.turn import AnyTurn, EngineTurn
 from ...runtime.turn_factory import PlannedTurn, TurnFactory
-from ...upstreams.base import OTHER_ANSWERS, Batches, Upstream, WrappedUpstream
+from ...upstreams.base import OTHER_ANSWERS, Batches, WrappedUpstream
 from ...upstreams.codecs import codec
+from ...upstreams.http.service import UNKNOWN_FIELD
 
 #: The only protocol in which several answers can be streamed.
 CHAT: Final = "openai_chat"
@@ -33,6 +36,11 @@ MAX_ANSWERS = 128
 MAX_CONCURRENT = 4
 #: Statuses with which an upstream may refuse a request for several answers.
 _REFUSALS = frozenset({400, 422})
+#: Matches a refusal by an upstream that does not know `n`. Others may concern this one request.
+_UNKNOWN_N = re.compile(r"(?<![\w\\])n(?!\w)").search
+#: Seconds until an upstream is asked for several answers again, and the maximum number of tenants to remember.
+_SECONDS_SINGLE = 3600.0
+_MAX_TENANTS = 256
 _SEPARATE = Note("answers_requested_separately", "the upstream does not give several answers to one request")
 #: Batches of turns, by number. An error ends all turns, and None the one turn.
 _Queue: TypeAlias = asyncio.Queue[tuple[int, list[Event] | Exception | None]]
@@ -56,15 +64,16 @@ def single_requests(request: Request, *, streams: bool) -> list[Request]:
     return [msgspec.structs.replace(request, options=each) for each in each_options]
 
 
-def join_turns(planned: Sequence[PlannedTurn], maker: TurnFactory) -> PlannedTurn:
+def join_turns(planned: Sequence[PlannedTurn], maker: TurnFactory, tenant: str) -> PlannedTurn:
     """Return the turns of several answers as one. Raises UsageError if they would run server tools several times."""
     if any(each.served for each in planned):
         raise UsageError("several answers are not possible with tools that the server runs", hint="set `n` to 1")
     turns = [each.turn for each in planned]
     plain = [turn for turn in turns if isinstance(turn, EngineTurn)] if planned[0].plan.kind == "pass" else []
-    if len(plain) < len(turns) or maker.answers_singly or not codec(maker.resolved.protocol).several_answers:
+    singly = monotonic() < maker.single_answers.get(tenant, 0.0)
+    if len(plain) < len(turns) or singly or not codec(maker.resolved.protocol).several_answers:
         return planned[0]._replace(turn=SeveralTurns(turns))
-    shared = SharedRequest(maker.resolved.upstream, maker, len(turns))
+    shared = SharedRequest(maker, tenant, len(turns))
     for turn in plain:
         turn.use_upstream(shared)
     return planned[0]._replace(turn=SeveralTurns(turns, shared))
@@ -77,9 +86,10 @@ class SharedRequest(WrappedUpstream):
     request of its own.
     """
 
-    def __init__(self, upstream: Upstream, maker: TurnFactory, n: int) -> None:
-        super().__init__(upstream)
-        self._maker = maker
+    def __init__(self, maker: TurnFactory, tenant: str, n: int) -> None:
+        super().__init__(maker.resolved.upstream)
+        self._single_answers = maker.single_answers
+        self._tenant = tenant
         self._n = n
         self._opened = 0
         #: The batches for the other turns. None ends an answer.
@@ -106,14 +116,25 @@ class SharedRequest(WrappedUpstream):
                 async with self._slots, aclosing(self._upstream.open(each)) as batches:
                     async for batch in batches:
                         yield batch
+                self._note_answers(each)
                 break
             except UpstreamError as error:  # raised before the first batch
                 if each is request or error.upstream_status not in _REFUSALS:
                     raise  # the other turns need not be told, because a failure ends all turns
+                self._note_answers(each, error)
         if not at:
-            self._maker.answers_singly = not self.delivered
             for queue in self._queues.values():
                 queue.put_nowait(None)
+
+    def _note_answers(self, request: Request, refusal: UpstreamError | None = None) -> None:
+        """Remember for a while if this tenant gets one answer only, or the upstream does not know `n`."""
+        text = f"{refusal} {refusal.body}" if refusal is not None else ""
+        if request.options.n == 1 or self.delivered or (text and not (_UNKNOWN_N(text) and UNKNOWN_FIELD(text))):
+            return
+        self._single_answers.pop(self._tenant, None)
+        self._single_answers[self._tenant] = monotonic() + _SECONDS_SINGLE
+        if len(self._single_answers) > _MAX_TENANTS:
+            del self._single_answers[next(iter(self._single_answers))]
 
     def _deliver(self, at: int, events: list[Event]) -> None:
         self.delivered.add(at)

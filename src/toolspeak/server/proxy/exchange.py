@@ -234,7 +234,7 @@ class Exchange:
         """Return the turn that answers a request, or several turns if it asks for several answers."""
         requests = single_requests(request, streams=self._protocol.name == CHAT)
         planned = [await self._gateway.make_turn(target, each, caller, notes, self._see) for each in requests]
-        return planned[0] if len(planned) == 1 else join_turns(planned, target.maker)
+        return planned[0] if len(planned) == 1 else join_turns(planned, target.maker, target.tenant)
 
     def _naming(self, request: Request) -> dict[str, JSONValue]:
         """Return the fields that identify an answer."""

@@ -164,7 +164,7 @@ class Service(PassthroughBase):
             except UpstreamError as error:
                 field = refused_field(error, posted.payload, request)
                 if field and field not in refused:
-                    refused[field] = _UNKNOWN_FIELD(f"{error} {error.body}") is not None
+                    refused[field] = UNKNOWN_FIELD(f"{error} {error.body}") is not None
                     posted.payload = without_fields(posted.payload, (field,))
                     notes.append(Noted(refusal_note(field)))
                     continue
@@ -248,7 +248,7 @@ _IN_MESSAGES = frozenset({"reasoning_content"})
 #: Fields that the caller may have set. They are changed only if the request marks them as dispensable.
 _CALLERS = frozenset({"parallel_tool_calls", "stop"})
 #: Matches an error that says that the service does not know a field, rather than that its value is wrong.
-_UNKNOWN_FIELD = re.compile(
+UNKNOWN_FIELD = re.compile(
     r"un(?:supported|known|recogni[sz]ed|expected)|not (?:a valid|allowed|permitted|support)|extra|instead",
     re.IGNORECASE,
 ).search
