@@ -154,10 +154,7 @@ recordings = _table(
 
 
 def upsert(
-    connection: sa.Connection,
-    table: sa.Table,
-    values: Mapping[str, Any],
-    where: sa.ColumnElement[bool] | None = None,
+    connection: sa.Connection, table: sa.Table, values: Mapping[str, Any], where: sa.ColumnElement[bool] | None = None
 ) -> sa.Executable:
     """Return a statement that inserts a row, or updates the row with the same key if it matches `where`."""
     keys = [column.name for column in table.primary_key]

@@ -287,10 +287,7 @@ def program_authorization(server: McpServer, refuse: LoginErrorFactory) -> httpx
 
 
 def _program_provider(server: McpServer, refuse: LoginErrorFactory) -> OAuthClientProvider:
-    from mcp.client.auth.extensions.client_credentials import (
-        ClientCredentialsOAuthProvider,
-        PrivateKeyJWTOAuthProvider,
-    )
+    from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider, PrivateKeyJWTOAuthProvider
 
     oauth = server.oauth
     # Scopes are not passed, because the SDK always requests those that the server announces.
@@ -317,10 +314,7 @@ def _assertion_signer(server: McpServer, refuse: LoginErrorFactory) -> Callable[
             why = error.strerror if isinstance(error, OSError) else "it is not a PEM file"
             raise refuse(f"the key `{oauth.private_key_file}` cannot be read: {why}") from None
         about = SignedJWTParameters(
-            issuer=oauth.client_id,
-            subject=oauth.client_id,
-            signing_key=key,
-            signing_algorithm=oauth.signing_algorithm,
+            issuer=oauth.client_id, subject=oauth.client_id, signing_key=key, signing_algorithm=oauth.signing_algorithm
         )
         try:
             return await about.create_assertion_provider()(audience)

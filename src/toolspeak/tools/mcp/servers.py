@@ -231,10 +231,7 @@ class _ServerHost:
     """One configured server. Starts it, and restarts it after a failure."""
 
     def __init__(
-        self,
-        server: McpServer,
-        connect: Callable[[McpServer], McpConnection],
-        clock: Callable[[], float],
+        self, server: McpServer, connect: Callable[[McpServer], McpConnection], clock: Callable[[], float]
     ) -> None:
         self.server = server
         self._connect = connect
