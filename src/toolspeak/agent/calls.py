@@ -35,8 +35,6 @@ _ABANDONED: set[asyncio.Task[Any]] = set()
 
 
 class Toolbox:
-    """Executable tools by name."""
-
     def __init__(self, tools: Iterable[Executable | Callable[..., Any]]) -> None:
         if isinstance(tools, str) or not isinstance(tools, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("`tools` must be a list of tools", hint="wrap a single tool in a list")
@@ -61,7 +59,6 @@ class Toolbox:
         return self._by_name[name]
 
     def get(self, name: str) -> Executable | None:
-        """Return the tool with this name; None if there is none."""
         return self._by_name.get(name)
 
 
@@ -114,7 +111,6 @@ def _executable(source: Executable | Callable[..., Any]) -> Executable:
 
 
 def approval_of(approve: Ask | Approval | None) -> Approval | None:
-    """Convert the `approve` argument to an `Approval`."""
     if approve is None or isinstance(approve, Approval):
         return approve
     if not callable(approve):

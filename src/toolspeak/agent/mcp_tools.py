@@ -51,7 +51,6 @@ class McpTools:
         return tools
 
     async def close(self) -> None:
-        """Stop the servers."""
         self.started = False
         await self._servers.close()
 

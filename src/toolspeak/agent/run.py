@@ -71,8 +71,6 @@ _REJECTION_STATUSES = frozenset({400, 404, 415, 422, 500, 501})
 
 
 class AgentOptions(msgspec.Struct, frozen=True):
-    """Options of an agent."""
-
     instructions: str = ""
     limits: RoundLimits = RoundLimits()
     #: Whether to run the read-only calls of one round in parallel. If None, the settings of the client decide.
@@ -97,8 +95,6 @@ class AgentOptions(msgspec.Struct, frozen=True):
 
 
 class TaskRun:
-    """Runs one task of an agent."""
-
     def __init__(
         self, client: AsyncClient, toolbox: Toolbox, journal: SessionJournal, options: AgentOptions, emit: EmitEvent
     ) -> None:

@@ -88,7 +88,6 @@ def _from_server(server: ControlFile, ids: list[str], identifier: str) -> dict[s
 
 
 def replay_on_server(server: ControlFile, identifier: str, changes: dict[str, str]) -> dict[str, Any]:
-    """Replay a request on the server that recorded it."""
     path = f"/toolspeak/requests/{quote(identifier)}/replay"
     replay = _request(server, "POST", path, dict[str, Any], changes, _MODEL_TIMEOUT)
     if replay is None:

@@ -66,8 +66,6 @@ _MAX_LISTED = 8
 
 
 class CommandOptions(msgspec.Struct, frozen=True):
-    """Command-line options of an agent."""
-
     model: str = ""
     upstream: str = ""
     protocol: str = ""
@@ -200,7 +198,6 @@ class AgentKit(msgspec.Struct, frozen=True):
         return find(prefix) if prefix and find is not None else prefix
 
     def agent(self, **options: Any) -> AsyncAgent:
-        """Build an agent."""
         from ..agent import AsyncAgent
 
         return AsyncAgent(
@@ -248,7 +245,6 @@ async def agent_kit(
 
 
 def _approval_mode(options: CommandOptions, config: Config) -> ApprovalMode:
-    """Return the approval mode of the flags, or the configured one."""
     if options.yes and options.approval not in ("", "auto"):
         raise UsageError(f"--yes contradicts --approval {options.approval}", hint="omit one of them")
     return "auto" if options.yes else cast("ApprovalMode", options.approval) or config.approval
@@ -272,7 +268,6 @@ class _SandboxedFileTool:
         self.tool = inner.tool
 
     async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
-        """Run the wrapped tool."""
         return await self._inner.run(arguments, context)
 
 

@@ -81,8 +81,6 @@ class _PartType(click.ParamType[tuple[int, int]]):
 
 
 class _EvalOptions(msgspec.Struct, frozen=True):
-    """Command-line options."""
-
     model: str
     base_url: str
     suite: str
@@ -225,7 +223,6 @@ def _suite(options: _EvalOptions, config: Config) -> Suite:
 
 
 def _selected_cases(options: _EvalOptions, suite: Suite) -> list[EvalCase]:
-    """Return the cases of the selected categories."""
     in_suite = dict.fromkeys(case.category for case in suite.cases)
     categories = list(CATEGORIES) if options.suite == "bfcl" else list(in_suite)
     unknown = [name for name in options.category if name not in categories]
@@ -445,7 +442,6 @@ class EvalProgress:
         self._total = self._done = self._right = 0
 
     def begin(self, missing: int, total: int) -> None:
-        """Print the number of cases to run."""
         self._total = missing
         finished = f", {total - missing} already finished" if missing != total else ""
         click.echo(f"{missing} cases to run{finished}", err=True)
@@ -462,8 +458,6 @@ class EvalProgress:
 
 
 class _ProgressBar(EvalProgress):
-    """Progress bar on a terminal."""
-
     def __init__(self, update: Callable[[int, int, str], None]) -> None:
         super().__init__()
         self._update = update

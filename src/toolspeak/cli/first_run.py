@@ -110,7 +110,6 @@ def _report_waiting() -> None:
 
 @contextmanager
 def _bar() -> Generator[Progress | None]:
-    """Show a progress bar on a terminal."""
     if not sys.stderr.isatty():
         yield None
         return

@@ -103,7 +103,6 @@ def _program(
 
 
 def _models(server: ServerAddress) -> list[str]:
-    """List the server's models."""
     headers = {"authorization": f"Bearer {server.key}"}
     request = urllib.request.Request(f"{server.url}/v1/models", headers=headers)
     try:

@@ -240,7 +240,6 @@ class Config:
     # ---- lookup
 
     def value(self, name: str) -> Any:
-        """Return one general setting."""
         return self._find(name)[0]
 
     def _find(self, name: str, model: str = "", upstream: str = "") -> tuple[JSONValue, Origin]:

@@ -190,7 +190,6 @@ def trust(state: State, path: Path) -> str:
 
 
 def untrust(state: State, path: Path) -> None:
-    """Stop trusting a file."""
     state.delete(_trust_key(path))
 
 
@@ -202,7 +201,6 @@ def _trust_key(path: Path) -> str:
 
 
 def _read(path: Path) -> bytes | None:
-    """Return the file's contents, or None if it does not exist."""
     try:
         with path.open("rb") as file:
             data = file.read(_MAX_FILE_BYTES + 1)

@@ -69,14 +69,10 @@ Checker: TypeAlias = Callable[[list[JSONObject], list[JSONObject], list[JSONObje
 
 
 class BfclFilesError(ToolspeakError):
-    """The leaderboard's files are not available."""
-
     status = 503
 
 
 class BfclFiles(msgspec.Struct, frozen=True):
-    """Location of the leaderboard's files."""
-
     #: The folder that contains the package.
     folder: Path
     version: str
@@ -123,7 +119,6 @@ class Bfcl:
         return self._entries[case.id].expected
 
     def judge(self, case: EvalCase, round_: int, answer: ModelAnswer) -> Judgement:
-        """Judge an answer with the leaderboard's checker."""
         entry = self._entries[case.id]
         if entry.category == "irrelevance":  # by the leaderboard's rule, anything but a call is correct
             names = ", ".join(call.name for call in answer.calls)

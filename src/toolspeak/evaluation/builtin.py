@@ -16,8 +16,6 @@ from .cases import EvalCase, Judgement, ModelAnswer
 
 
 class ExpectedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A call that the model is expected to make."""
-
     name: str
     #: Accepted values of each argument; null means that it may be omitted. Other arguments are faults.
     arguments: dict[str, list[JSONValue]] = {}
@@ -26,8 +24,6 @@ class ExpectedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ExpectedRound(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The calls or the text expected in one round."""
-
     calls: tuple[ExpectedCall, ...] = ()
     #: Strings of which the text must contain at least one, ignoring case.
     says: tuple[str, ...] = ()
@@ -48,8 +44,6 @@ class _SuiteFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Builtin:
-    """The built-in suite."""
-
     name = "builtin"
 
     def __init__(self) -> None:
@@ -71,7 +65,6 @@ class Builtin:
         self.rounds = {task.id: task.rounds for task in file.tasks}
 
     def judge(self, case: EvalCase, round_: int, answer: ModelAnswer) -> Judgement:
-        """Judge the answer to one round of a case."""
         rounds = self.rounds[case.id]
         judgement = judge_round(rounds[round_], answer)
         last = round_ == len(rounds) - 1

@@ -14,8 +14,6 @@ from .statistics import ALL, Score, compute_score, score_by_category
 
 
 class SettingScores(msgspec.Struct, frozen=True):
-    """Statistics of one setting."""
-
     setting: EvalSetting
     #: Number of selected cases.
     chosen: int
@@ -54,7 +52,6 @@ def plain(report: EvalReport) -> JSONObject:
 
 
 def markdown(report: EvalReport) -> str:
-    """Render the report as Markdown."""
     where = f" at {report.base_url}" if report.base_url else ""
     lines = [
         f"# {cell(report.model + where)}",

@@ -32,8 +32,6 @@ _MAX_TEXT_CHARS = 2_000
 
 
 class _Tally:
-    """Running totals of one case."""
-
     def __init__(self) -> None:
         self.requests = self.retries = 0
         self.usage = Usage()
@@ -118,7 +116,6 @@ class EvalRun:
                 self._on_result(record)
 
     async def _ask(self, setting: EvalSetting, case: EvalCase) -> CaseResult:
-        """Run one case and return its result."""
         tally, start, error = _Tally(), self._clock(), ""
         try:
             judgement = await self._rounds(setting, case, tally)

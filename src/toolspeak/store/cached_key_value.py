@@ -166,7 +166,6 @@ class WriteBehindKeyValue:
                 self._local.put(_absence_key(key), True, _ABSENT_SECONDS)
 
     async def renew(self, keys: Iterable[str]) -> None:
-        """Reload values from the database."""
         keys = list(keys)
         await self.settle()
         for key in keys:
@@ -227,7 +226,6 @@ def _instance(instances: dict[str, T], url: str, make: Callable[[], T]) -> T:
 
 
 def sql_key_value(url: str) -> SqlKeyValue:
-    """Return the key-value store in the database at a URL."""
     return _instance(_states, url, lambda: SqlKeyValue(Database(url)))
 
 

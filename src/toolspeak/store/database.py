@@ -103,7 +103,6 @@ class Database:
         return await self._in_thread(self.write, work, then)
 
     def close(self) -> None:
-        """Close all connections and threads."""
         if self._threads is not None:
             self._threads.shutdown()
             self._threads = None
@@ -215,7 +214,6 @@ def is_current(connection: sa.Connection) -> bool:
 
 
 def has_store(connection: sa.Connection) -> bool:
-    """Whether the database contains a store of any version."""
     return _revision(connection) is not None
 
 
@@ -281,7 +279,6 @@ def is_transient(error: exc.SQLAlchemyError) -> bool:
 
 
 def store_error(error: exc.SQLAlchemyError, where: str) -> StoreError:
-    """Translate a database error to a `StoreError`."""
     if isinstance(error, exc.TimeoutError):
         return _retryable(f"all connections to the store at {where} are in use")
     cause = error.orig if isinstance(error, exc.DBAPIError) else error

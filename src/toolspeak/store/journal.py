@@ -59,12 +59,10 @@ class SqlJournal:
         return self._lost is not None
 
     async def entries(self) -> tuple[Entry, ...]:
-        """Return the conversation so far, repaired so it can be continued."""
         stored = await self._database.reading(lambda connection: ledger.entries_of(connection, self._lease.key))
         return tuple(close_open_calls(entry) if isinstance(entry, Answer) else entry for entry in stored)
 
     async def say(self, *messages: Message) -> None:
-        """Add messages, in one commit."""
 
         def say_all(connection: sa.Connection) -> None:
             for number, message in enumerate(messages, first):

@@ -35,8 +35,6 @@ _abandoned: set[str] = set()
 
 
 class SessionKey(NamedTuple):
-    """Owner and id of a session."""
-
     owner: str
     session: str
 
@@ -113,7 +111,6 @@ def abandon(lease: SessionLease) -> None:
 
 
 def has_writer(connection: sa.Connection, key: SessionKey) -> bool:
-    """Whether a writer holds the session."""
     query = sa.select(leases.c.token).where(leases.c.owner == key.owner, leases.c.session == key.session)
     token = connection.execute(query.where(leases.c.expires > now())).scalar()
     return token is not None and not is_abandoned(token)

@@ -42,9 +42,7 @@ class SessionJournal(Protocol):
     """A session with a single writer. Only `start`, `change` and `finish` may be called from several tasks."""
 
     @property
-    def session(self) -> str:
-        """The session id."""
-        ...
+    def session(self) -> str: ...
 
     async def entries(self) -> tuple[Entry, ...]:
         """Return the conversation so far, repaired: every call has a result, and no answer is running."""
@@ -219,7 +217,6 @@ class MemorySessions:
         self._journals: dict[str, MemoryJournal] = {}
 
     async def journal(self, session: str = "") -> MemoryJournal:
-        """Open a session for writing; an empty id creates a new one."""
         if not session:
             session = f"memory-{next(_NUMBERS)}"
             self._journals[session] = MemoryJournal(session)

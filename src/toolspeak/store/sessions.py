@@ -36,8 +36,6 @@ def new_id() -> str:
 
 
 class SessionInfo(msgspec.Struct, frozen=True):
-    """Summary of a session."""
-
     id: str
     title: str
     created: float

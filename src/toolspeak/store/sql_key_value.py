@@ -42,7 +42,6 @@ class SqlKeyValue:
         return _value(key, self._database.read(lambda connection: connection.execute(query).scalar()))
 
     def get_many(self, keys: Iterable[str]) -> dict[str, Any]:
-        """Return the unexpired values of these keys."""
         places = {_row_key(key): key for key in keys}
         listed = list(places)
 
@@ -77,7 +76,6 @@ class SqlKeyValue:
         return _value(key, row["value"] if stored is None else stored)
 
     def delete(self, key: str) -> None:
-        """Delete a value."""
         query = sa.delete(state).where(state.c.key == _row_key(key))
         self._database.write(lambda connection: connection.execute(query))
 
@@ -90,7 +88,6 @@ class SqlKeyValue:
         return sorted(map(unescape, rows))
 
     def close(self) -> None:
-        """Close the database connections."""
         self._database.close()
 
     def sweep(self) -> None:

@@ -39,8 +39,6 @@ _MAX_PATH_CHARS = 200
 
 
 class ImportResult(NamedTuple):
-    """The result of an import."""
-
     sessions: int
     #: Number of sessions that already existed and were not changed.
     skipped: int

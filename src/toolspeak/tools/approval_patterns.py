@@ -83,7 +83,6 @@ def parse_pattern(text: str) -> ApprovalPattern:
 
 
 def parse_patterns(texts: Iterable[str | ApprovalPattern]) -> tuple[ApprovalPattern, ...]:
-    """Parse a list of patterns."""
     if isinstance(texts, str):
         raise UsageError("patterns must be a list of strings", hint="wrap a single pattern in a list")
     return tuple(each if isinstance(each, ApprovalPattern) else parse_pattern(each) for each in texts)

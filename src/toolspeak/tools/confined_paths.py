@@ -132,19 +132,15 @@ class ConfinedRoot:
 
 
 class FileState(NamedTuple):
-    """Content and permissions of a file."""
-
     data: bytes
     mode: int
 
     @property
     def hash(self) -> str:
-        """Hash of the content."""
         return content_hash(self.data)
 
 
 def content_hash(data: bytes) -> str:
-    """Return the SHA-256 hash of a file's content, as hex."""
     return hashlib.sha256(data).hexdigest()
 
 
@@ -281,7 +277,6 @@ class _Walk:
         self._pending: list[str] = self._from_root(path)
 
     def resolve(self) -> OpenedEntry:
-        """Resolve the whole path."""
         self._folders.append(os.open(self._root, _FOLDER_FLAGS))
         while self._pending:
             self._steps += 1
@@ -305,7 +300,6 @@ class _Walk:
         return OpenedEntry(self._folders[-1], "", "/".join(self._names))
 
     def close(self) -> None:
-        """Close all folders."""
         for descriptor in self._folders:
             os.close(descriptor)
 

@@ -182,8 +182,6 @@ class _Files:
 
 
 class _Written(NamedTuple):
-    """The outcome of a write."""
-
     new: bool
     diffs: tuple[FileDiff, ...]
 
@@ -216,8 +214,6 @@ _PART = "read a part with `first_line` and `lines`"
 
 
 class _FolderEntry(NamedTuple):
-    """An entry of an open folder."""
-
     folder: int
     name: str
     #: Path relative to the folder where the listing starts.

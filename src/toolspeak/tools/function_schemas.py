@@ -122,7 +122,6 @@ class ParsedDocstring(msgspec.Struct, frozen=True):
 
 
 def parse_docstring(text: str | None) -> ParsedDocstring:
-    """Split a docstring into its description and the descriptions of its parameters."""
     reader = _DocstringReader()
     lines = cleandoc(text or "").splitlines()
     skip = False

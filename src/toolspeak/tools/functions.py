@@ -226,7 +226,6 @@ def _parameters(function: Callable[..., Any], where: str) -> list[_Parameter]:
 
 
 def _schema(parameters: list[_Parameter], texts: dict[str, str], where: str) -> JSONObject:
-    """Build the JSON schema for a function's arguments."""
     schemas, definitions = type_schemas({each.name: each.kind for each in parameters}, where)
     properties: JSONObject = {}
     for each in parameters:

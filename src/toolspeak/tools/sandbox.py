@@ -52,8 +52,6 @@ _PROBE_TIMEOUT = 20
 
 
 class SandboxedCommand(NamedTuple):
-    """A command line that runs inside a sandbox."""
-
     command: list[str]
     #: File descriptors that the command must inherit.
     pass_fds: tuple[int, ...]
@@ -96,7 +94,6 @@ class Sandbox(msgspec.Struct, frozen=True):
                 os.close(descriptor)
 
     def environment(self, variables: Mapping[str, str]) -> dict[str, str]:
-        """Return the environment variables for a sandboxed command."""
         visible = (*_SYSTEM, *self.readable, self.work)
         search_path = [path for path in variables.get("PATH", "").split(os.pathsep) if _is_within(path, visible)]
         paths = os.pathsep.join(dict.fromkeys([*search_path, *_PATHS]))
@@ -138,7 +135,6 @@ def counts_processes_apart() -> bool:
 
 
 def harmless_environment(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment variables on the allow list."""
     return {name: text for name, text in variables.items() if name in _PASSED_VARIABLES or name.startswith("LC_")}
 
 

@@ -169,7 +169,6 @@ async def _wait_until_done(running: asyncio.Future[ProcessResult]) -> None:
 
 
 def _tool_output(outcome: ProcessResult, limits: ProcessLimits) -> ToolOutput:
-    """Format the result for the model."""
     text, status = outcome.output, ""
     if outcome.ended:
         status = f"[{_END_TEXTS[outcome.ended].format(limits=limits)}]"

@@ -59,21 +59,17 @@ class _Wrapper:
 
     @property
     def tool(self) -> Tool:
-        """The definition for the model."""
         return self._inner.tool
 
     @property
     def sandboxed(self) -> bool:
-        """Whether all effects stay inside a sandbox."""
         return is_sandboxed(self._inner)
 
     @property
     def untrusted(self) -> bool:
-        """Whether the description comes from an untrusted source."""
         return is_untrusted(self._inner)
 
     async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
-        """Run the tool."""
         return await self._inner.run(arguments, context)
 
 
@@ -86,7 +82,6 @@ class Prefixed(_Wrapper):
 
     @property
     def tool(self) -> Tool:
-        """The definition for the model."""
         return self._tool
 
 
@@ -147,7 +142,6 @@ class Remainders:
         self._count = 0
 
     def keep(self, call_id: str, text: str) -> str:
-        """Store a text and return its id."""
         self._count += 1
         name = call_id if PLAIN_ID.fullmatch(call_id) else f"output_{self._count}"
         self._size -= len(self._texts.pop(name, ""))
@@ -163,7 +157,6 @@ class Remainders:
             self.keep(call_id, as_stored(content))
 
     def find(self, name: str) -> str | None:
-        """Return the text with this id."""
         return self._texts.get(name)
 
 
@@ -178,7 +171,6 @@ class Truncated(_Wrapper):
         self._limit = limit
 
     async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
-        """Run the tool and truncate its output."""
         output = await super().run(arguments, context)
         if not isinstance(output, ToolOutput) or not isinstance(output.content, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             return output  # the caller reports the wrong type

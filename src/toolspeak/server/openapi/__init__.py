@@ -165,7 +165,6 @@ code { font-family: ui-monospace, monospace; } b { display: inline-block; min-wi
 
 @cache
 def page(version: str) -> bytes:
-    """Render the document as an HTML page."""
     description = document(version)
     by_tag: dict[str, list[str]] = {}
     for path, operations in description["paths"].items():

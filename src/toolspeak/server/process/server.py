@@ -57,8 +57,6 @@ _TICKS_PER_SECOND = 10
 
 
 class ServerOptions(msgspec.Struct, frozen=True):
-    """Options of the server process."""
-
     workers: int = 1
     #: Seconds for running requests to finish during shutdown.
     drain: float = 30.0
@@ -238,7 +236,6 @@ def _run_process(
     counters: WorkerCounters | None,
     on_ready: Callable[[], None],
 ) -> None:
-    """Run one server process."""
     if counters is not None:
         app.lifecycle.join(counters)
     config = uvicorn.Config(

@@ -64,7 +64,6 @@ class Pins:
         self._state = state
 
     def compare(self, server: McpServer, offered: tuple[Definition, ...]) -> DefinitionChanges:
-        """Compare the definitions that a server offers with the approved ones."""
         approved = self._approved(server)
         if approved is None:
             return DefinitionChanges(True, added=offered)

@@ -74,7 +74,6 @@ class McpServer(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def prefix(self) -> str:
-        """The prefix for the names of the server's tools."""
         return f"{_NOT_IN_NAMES.sub('_', self.name)}__"
 
     @property
@@ -183,7 +182,6 @@ def _check_client_credentials(oauth: OAuth, where: str) -> None:
 
 
 def _expand(text: str, variables: Mapping[str, str], where: str) -> str:
-    """Replace each `${NAME}` by its value."""
 
     def value(match: re.Match[str]) -> str:
         name, otherwise = match.groups()

@@ -85,7 +85,6 @@ class McpConnection:
 
     @property
     def alive(self) -> bool:
-        """Whether the connection is open and has not failed."""
         return self._client is not None and not self._failed and not self._child.ended.is_set()
 
     @property
@@ -286,7 +285,6 @@ _MIME = re.compile(r"[a-z0-9.+-]{1,60}/[a-z0-9.+-]{1,80}")
 
 
 def definition_of(offered: OfferedTool) -> Definition:
-    """Convert the SDK's tool type to a `Definition`."""
     hints = offered.annotations
     read_only = hints is not None and hints.read_only_hint is True
     return Definition(offered.name, offered.description or "", offered.input_schema, read_only)
@@ -403,8 +401,6 @@ def _guarded_transport(server: McpServer, resolver: Resolver | None) -> httpx2.A
     names, secure = allowed_hosts(server), server.url.lower().startswith("https:")
 
     class BoundedBody(httpx2.AsyncByteStream):
-        """A response body with a size limit."""
-
         def __init__(self, inner: httpx2.AsyncByteStream) -> None:
             self._inner = inner
 

@@ -84,7 +84,6 @@ class Tokens:
         self._state = state
 
     def has(self, server: McpServer) -> bool:
-        """Return whether a login for a server is stored."""
         return bool(self.read(server).tokens)
 
     def read(self, server: McpServer) -> _StoredLogin:
@@ -93,7 +92,6 @@ class Tokens:
         return msgspec.convert(stored, _StoredLogin) if stored is not None else _StoredLogin()
 
     def write(self, server: McpServer, stored: _StoredLogin) -> None:
-        """Store a login."""
         self._state.put(_key(server), msgspec.to_builtins(stored))
 
     def forget(self, server: McpServer) -> bool:
@@ -138,8 +136,6 @@ def _anonymous(needed: Callable[[], LoginNeeded]) -> httpx2.Auth:
     import httpx2
 
     class AnonymousAuth(httpx2.Auth):
-        """Sends requests without a token."""
-
         async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
             response = yield request
             if response.status_code == _UNAUTHORIZED:

@@ -103,14 +103,12 @@ class McpServers:
         await self.close()
 
     async def start(self) -> list[Executable]:
-        """Start all servers and return their tools."""
         self.notes.clear()
         per_server = await asyncio.gather(*(self._start_server(host) for host in self._hosts.values()))
         return self._without_clashes([each for tools in per_server for each in tools])
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the servers."""
         return tuple(self._hosts)
 
     async def review(self, name: str) -> Review:
@@ -133,7 +131,6 @@ class McpServers:
         self._pins.approve(review.server, review.offered)
 
     async def close(self) -> None:
-        """Stop all servers."""
         await asyncio.gather(*(host.close() for host in self._hosts.values()))
 
     async def _start_server(self, host: _ServerHost) -> list[_McpTool]:
@@ -204,8 +201,6 @@ class McpServers:
 
 
 class _McpTool:
-    """One tool of an MCP server."""
-
     #: True, because the description comes from the server.
     untrusted = True
 
@@ -251,7 +246,6 @@ class _ServerHost:
 
     @property
     def rejected(self) -> tuple[RejectedTool, ...]:
-        """Malformed tools that were removed from the server's listing."""
         return self._connection.rejected if self._connection is not None else ()
 
     async def call(self, definition: Definition, arguments: JSONObject, context: CallContext) -> ToolOutput:
@@ -272,7 +266,6 @@ class _ServerHost:
         return output
 
     async def close(self) -> None:
-        """Close the connection."""
         async with self._lock:
             connection, self._connection = self._connection, None
             if connection is not None:

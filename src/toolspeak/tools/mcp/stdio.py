@@ -49,12 +49,10 @@ class Child:
         self._stderr = b""
 
     def add_stderr(self, data: bytes) -> None:
-        """Record output from standard error."""
         self._stderr = (self._stderr + data)[-_MAX_STDERR_BYTES:]
 
     @property
     def last_stderr_line(self) -> str:
-        """The last line that the server wrote to standard error."""
         lines = self._stderr.decode(errors="replace").strip().splitlines()
         return lines[-1][:300] if lines else ""
 

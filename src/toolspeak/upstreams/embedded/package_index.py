@@ -195,8 +195,6 @@ def size_of(file: Path) -> int:
 
 
 class _Links(HTMLParser):
-    """Collects the links on an index page."""
-
     def __init__(self) -> None:
         super().__init__()
         self.hrefs: list[str] = []
@@ -252,7 +250,6 @@ def _origin(url: str) -> tuple[str, str]:
 
 @contextmanager
 def work_folder(folder: Path) -> Generator[Path]:
-    """Create a temporary folder inside a download folder."""
     with tempfile.TemporaryDirectory(prefix=_WORK, dir=folder) as work:
         yield Path(work)
 
