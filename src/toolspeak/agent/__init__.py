@@ -184,9 +184,7 @@ class AsyncAgent:
     async def undo(self, session: str, *, dry_run: bool = False) -> UndoResult:
         """Restore the files that the file tools changed in a session. Files that others changed since are refused.
 
-        Raises:
-            NoSessionError: the session does not exist.
-            SessionBusyError: the session is in use.
+        Raises NoSessionError if the session does not exist, and SessionBusyError if the session is in use.
         """
         if not session:
             raise UsageError("cannot undo without a session", hint="pass the session id")

@@ -129,9 +129,7 @@ async def require_approval(
     """Get approval for a call. `why` is a reason to ask even if such calls were approved before.
 
     With `yes_counts`, an earlier approval of all sandboxed calls is sufficient.
-
-    Raises:
-        ToolDenied: the call is not approved.
+    Raises ToolDenied if the call is not approved.
     """
     if approval is None:
         raise ToolDenied(f"the call was not run: {why}, and no one can approve it")

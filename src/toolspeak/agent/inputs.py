@@ -42,8 +42,7 @@ _HINT = 'for example agent.run("..."), or agent.run(["What is this?", Path("phot
 def task_messages(task: Task) -> tuple[Message, ...]:
     """Convert a task to messages.
 
-    Raises:
-        UsageError: the task is empty, or is neither a text nor parts nor messages.
+    Raises UsageError if the task is empty, or is neither a text nor parts nor messages.
     """
     if isinstance(task, str | TextPart | Media | Path):
         return (_user_message([task]),)

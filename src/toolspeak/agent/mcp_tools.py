@@ -23,8 +23,7 @@ _UNUSABLE = "mcp_server_unusable"
 class McpTools:
     """The tools of MCP servers, with the same pinned definitions and logins as on the command line.
 
-    Raises:
-        ConfigError: the configuration cannot be read, or is invalid.
+    Raises ConfigError if the configuration cannot be read, or is invalid.
     """
 
     def __init__(self, source: McpSource) -> None:

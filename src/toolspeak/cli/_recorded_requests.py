@@ -100,8 +100,7 @@ def _request(
 ) -> T | None:
     """Send a request to a local server. Return None if it has stopped, rejects the token, or is another service.
 
-    Raises:
-        CliError: the server rejected a request with a body.
+    Raises CliError if the server rejected a request with a body.
     """
     address = urlsplit(server.url)
     connection = http.client.HTTPConnection(address.hostname or "127.0.0.1", address.port, timeout=timeout)

@@ -113,9 +113,7 @@ def make_client(options: CommandOptions) -> tuple[AsyncClient, Config]:
     """Build a client for the selected model; the default is the embedded model.
 
     Configured upstreams are resolved as in the proxy: by `NAME:model`, an alias, or a model that an upstream lists.
-
-    Raises:
-        ToolspeakError: the model is unreachable, or its weights cannot be fetched.
+    Raises ToolspeakError if the model is unreachable, or its weights cannot be fetched.
     """
     from ..client import AsyncClient
     from ..server.process.from_config import embedded_model, usable_config
@@ -218,8 +216,7 @@ async def agent_kit(
 ) -> AsyncGenerator[AgentKit]:
     """Open the tools and the session store, and close them at the end of the context.
 
-    Raises:
-        ToolspeakError: an option is invalid, or a tool, MCP server or the store is unavailable.
+    Raises ToolspeakError if an option is invalid, or a tool, MCP server or the store is unavailable.
     """
     from ..engine.rounds.call_checks import is_read_only
     from ..tools.approval import Approval

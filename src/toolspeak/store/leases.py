@@ -56,9 +56,7 @@ def new_lease(key: SessionKey, seconds: float = LEASE_SECONDS) -> SessionLease:
 def take(connection: sa.Connection, lease: SessionLease) -> None:
     """Take the lease of a session that has no writer or whose lease has expired.
 
-    Raises:
-        NoSessionError: there is no such session.
-        SessionBusyError: another writer holds the lease.
+    Raises NoSessionError if there is no such session, and SessionBusyError if another writer holds the lease.
     """
     owner, session = lease.key
     exists = sa.select(sessions.c.id).where(sessions.c.owner == owner, sessions.c.id == session)
@@ -81,8 +79,7 @@ def take(connection: sa.Connection, lease: SessionLease) -> None:
 def advance(connection: sa.Connection, lease: SessionLease, written: int) -> bool:
     """Renew the lease before write number `written`; return False if that write has already been committed.
 
-    Raises:
-        SessionBusyError: the lease is lost.
+    Raises SessionBusyError if the lease is lost.
     """
     query = sa.update(leases).where(*_owned_rows(lease), leases.c.written == written - 1)
     values = {"expires": now() + lease.seconds, "written": written}

@@ -112,9 +112,7 @@ class Store:
     def entries(self, session: str) -> tuple[Entry, ...]:
         """Return the conversation as stored, without repair.
 
-        Raises:
-            NoSessionError: this owner has no such session.
-            StoreDamagedError: the session is unreadable.
+        Raises NoSessionError if this owner has no such session, and StoreDamagedError if the session is unreadable.
         """
         key = SessionKey(self.owner, checked_id(session))
 
@@ -139,9 +137,7 @@ class Store:
     def find(self, beginning: str) -> str:
         """Return the session id that begins with `beginning`.
 
-        Raises:
-            NoSessionError: no id matches.
-            UsageError: several ids match.
+        Raises NoSessionError if no id matches, and UsageError if several ids match.
         """
         start = checked_id(beginning)
         query = sa.select(sessions.c.id).where(sessions.c.owner == self.owner)
@@ -156,9 +152,7 @@ class Store:
     def changes(self, session: str) -> tuple[StoredChange, ...]:
         """Return the file changes of a session, including those that have been undone.
 
-        Raises:
-            NoSessionError: this owner has no such session.
-            StoreDamagedError: the session is unreadable.
+        Raises NoSessionError if this owner has no such session, and StoreDamagedError if the session is unreadable.
         """
         key = SessionKey(self.owner, self.info(session).id)
         return self.database.read(lambda connection: ledger.changes_of(connection, key))

@@ -47,9 +47,7 @@ class ImportResult(NamedTuple):
 def export(store: Store, ids: Sequence[str] = ()) -> Iterator[str]:
     """Yield the lines of an export of these sessions, or of all sessions.
 
-    Raises:
-        NoSessionError: a session does not exist.
-        StoreDamagedError: a session is unreadable.
+    Raises NoSessionError if a session does not exist, and StoreDamagedError if a session is unreadable.
     """
     yield dump({"format": FORMAT, "version": VERSION})
     for info in (store.info(each) for each in ids) if ids else _all(store):

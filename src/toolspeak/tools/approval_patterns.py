@@ -69,11 +69,7 @@ class ApprovalPattern(msgspec.Struct, frozen=True):
 
 
 def parse_pattern(text: str) -> ApprovalPattern:
-    """Parse one pattern.
-
-    Raises:
-        UsageError: the pattern is invalid.
-    """
+    """Parse one pattern. Raises UsageError if the pattern is invalid."""
     if len(text) > _MAX_CHARS:
         raise UsageError(f"the pattern `{text[:40]}…` is longer than {_MAX_CHARS} characters")
     name, bracket, rest = text.strip().partition("(")

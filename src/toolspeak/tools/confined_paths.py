@@ -59,8 +59,7 @@ class OpenedFile(NamedTuple):
 class ConfinedRoot:
     """A work directory that no path can leave.
 
-    Raises:
-        UsageError: the operating system cannot open files relative to a folder.
+    Raises UsageError if the operating system cannot open files relative to a folder.
     """
 
     def __init__(self, root: str, protected: Iterable[str] = ()) -> None:
@@ -74,8 +73,7 @@ class ConfinedRoot:
     def resolve(self, path: str, *, for_writing: bool = False) -> Generator[OpenedEntry]:
         """Resolve a path. With `for_writing`, folders may be missing, and write-protected ones are refused.
 
-        Raises:
-            ToolError: the path leads out of the work directory, or cannot be reached.
+        Raises ToolError if the path leads out of the work directory, or cannot be reached.
         """
         walk = _Walk(self.root, path, for_writing, self._protected)
         try:
@@ -87,11 +85,7 @@ class ConfinedRoot:
 
     @contextmanager
     def open_file(self, path: str) -> Generator[OpenedFile]:
-        """Open a regular file for reading.
-
-        Raises:
-            ToolError: the file does not exist, or is not a regular file.
-        """
+        """Open a regular file for reading. Raises ToolError if the file does not exist, or is not a regular file."""
         with self.resolve(path) as place:
             if not place.name:
                 raise ToolError(f"`{display_path(path)}` is a folder, not a file")
@@ -104,9 +98,7 @@ class ConfinedRoot:
 
         The lock is on the folder, because each write replaces the file. If the folder is missing too, it is on the
         nearest folder that exists.
-
-        Raises:
-            ToolError: the path leads out of the work directory or to a folder, or the lock is not free in time.
+        Raises ToolError if the path leads out of the work directory or to a folder, or the lock is not free in time.
         """
         deadline = time.monotonic() + _LOCK_SECONDS
         while time.monotonic() < deadline:
@@ -163,8 +155,7 @@ class LockedFile:
     def read(self, limit: int) -> FileState | None:
         """Return the file's content and permissions, or None if it does not exist.
 
-        Raises:
-            ToolError: the file is larger than `limit` bytes, or is not a regular file.
+        Raises ToolError if the file is larger than `limit` bytes, or is not a regular file.
         """
         if self._place.missing:
             return None
@@ -181,10 +172,7 @@ class LockedFile:
 
         A file that exists keeps its owner, group and extended attributes, as far as this process may set them.
         `before` is what the file contained when it was read. Other programs do not use our lock, so this is checked
-        once more right before the write.
-
-        Raises:
-            ToolError: the file has been changed meanwhile, or cannot be written.
+        once more right before the write. Raises ToolError if the file has been changed meanwhile, or cannot be written.
         """
         name = self._place.name
         with ExitStack() as stack:
@@ -212,8 +200,7 @@ class LockedFile:
     def delete(self, before: FileState) -> None:
         """Delete the file if it still has the content that was read.
 
-        Raises:
-            ToolError: the file has been changed meanwhile, or cannot be deleted.
+        Raises ToolError if the file has been changed meanwhile, or cannot be deleted.
         """
         self._require_unchanged(self._place.folder, before)
         os.unlink(self._place.name, dir_fd=self._place.folder)
@@ -402,11 +389,7 @@ def _copy_attributes(source: int, target: int) -> None:
 
 
 def read_limited(descriptor: int, status: os.stat_result, limit: int, path: str) -> bytes:
-    """Read an open file of at most `limit` bytes.
-
-    Raises:
-        ToolError: the file is larger.
-    """
+    """Read an open file of at most `limit` bytes. Raises ToolError if the file is larger."""
     data = b"" if status.st_size > limit else read_bytes(descriptor, limit + 1)
     size = max(status.st_size, len(data))
     if size > limit:

@@ -39,8 +39,7 @@ _NO_CONTEXT = CallContext()
 def file_tools(work: str | os.PathLike[str], *, write: bool = True) -> list[Executable]:
     """Return the file tools for a work directory. If `write` is False, only the read-only ones.
 
-    Raises:
-        UsageError: the folder cannot be used as a work directory.
+    Raises UsageError if the folder cannot be used as a work directory.
     """
     folder = work_folder(work)
     files = _Files(ConfinedRoot(folder, own_folders(folder)))
@@ -196,8 +195,7 @@ def _text(data: bytes, path: str) -> str:
 def _edited(text: str, path: str, old: str, new: str) -> str:
     """Replace the only occurrence of `old` in the text of a file.
 
-    Raises:
-        ToolError: `old` does not occur, or occurs more than once.
+    Raises ToolError if `old` does not occur, or occurs more than once.
     """
     count = text.count(old)
     if count == 0:

@@ -23,8 +23,7 @@ _REF_TEMPLATE = "#/$defs/{name}"
 def type_schemas(types: Mapping[str, Any], where: str) -> tuple[dict[str, JSONObject], JSONObject]:
     """Return the schema of each type, and the definitions they share.
 
-    Raises:
-        UsageError: JSON cannot represent a type.
+    Raises UsageError if JSON cannot represent a type.
     """
     definitions: JSONObject = {}
     schemas: dict[str, JSONObject] = {}

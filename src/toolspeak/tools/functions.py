@@ -60,9 +60,7 @@ def tool(
     approval if the agent has an `Approval`. `timeout` is in seconds.
     `read_only`: the function changes nothing, so its calls may run in parallel, and again after an interruption. The
     calls of a function that declares neither run one after the other, and not again without approval.
-
-    Raises:
-        UsageError: the function cannot be described to a model.
+    Raises UsageError if the function cannot be described to a model.
     """
     options: dict[str, Any] = {"side_effects": side_effects, "read_only": read_only, "timeout": timeout}
     decorate: Any = functools.partial(FunctionTool, name=name, description=description, **options)
@@ -110,9 +108,7 @@ class FunctionTool(Generic[P, R]):
     async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
         """Call the function with the model's arguments.
 
-        Raises:
-            ToolError: the arguments do not fit.
-            ToolTimeout: the function took too long.
+        Raises ToolError if the arguments do not fit, and ToolTimeout if the function took too long.
         """
         args, kwargs = self._bind(arguments, context)
         stop = threading.Event()

@@ -142,9 +142,7 @@ def work_folder(path: str | os.PathLike[str]) -> str:
     """Check a work directory and return its real path.
 
     A folder that contains the home directory is rejected, because the user's keys would be readable.
-
-    Raises:
-        UsageError: the folder does not exist, or must not be exposed.
+    Raises UsageError if the folder does not exist, or must not be exposed.
     """
     folder = Path(path)
     try:

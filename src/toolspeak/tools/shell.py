@@ -38,9 +38,7 @@ class Shell:
 
     `sandbox` is True (the default: use one if possible), `"require"` or False. `env` adds environment variables; of the
     surrounding environment, only harmless variables are passed on.
-
-    Raises:
-        UsageError: the work directory cannot be used, or a required sandbox is not available.
+    Raises UsageError if the work directory cannot be used, or a required sandbox is not available.
     """
 
     def __init__(

@@ -25,8 +25,7 @@ _MAX_STORED_CHARS = 32 * 1024 * 1024
 def only(tools: Iterable[Executable], *names: str, without: Iterable[str] = ()) -> list[Executable]:
     """Select the tools whose names match one of `names` (default: all) and none of `without`.
 
-    Raises:
-        UsageError: a name without a star matches no tool.
+    Raises UsageError if a name without a star matches no tool.
     """
     tools = list(tools)
     left_out = tuple(without)
@@ -93,11 +92,7 @@ class Approved(_Wrapper):
         self._approval = approval
 
     async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
-        """Run the tool after approval.
-
-        Raises:
-            ToolDenied: the call was not approved.
-        """
+        """Run the tool after approval. Raises ToolDenied if the call was not approved."""
         decision = await self._approval.decide(self.tool, arguments, context, sandboxed=self.sandboxed)
         if not decision.allowed:
             raise ToolDenied(f"the call was not allowed: {decision.reason}")
@@ -114,11 +109,7 @@ class TimeLimited(_Wrapper):
         self._seconds = seconds
 
     async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
-        """Run the tool.
-
-        Raises:
-            ToolTimeout: the tool took too long.
-        """
+        """Run the tool. Raises ToolTimeout if the tool took too long."""
         limit = asyncio.timeout(self._seconds)
         try:
             async with limit:
@@ -206,11 +197,7 @@ class ReadMore:
         self._limit = limit
 
     async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
-        """Return a part of an output.
-
-        Raises:
-            ToolError: the output is not stored, or is shorter than `offset`.
-        """
+        """Return a part of an output. Raises ToolError if the output is not stored, or is shorter than `offset`."""
         name, offset = arguments.get("id"), arguments.get("offset")
         if not isinstance(name, str) or not isinstance(offset, int) or offset < 0:
             raise ToolError("`id` must be a text and `offset` a number of 0 or more")

@@ -114,9 +114,7 @@ class McpServers:
     async def review(self, name: str) -> Review:
         """Compare the definitions that a server offers now with the approved ones, without approving anything.
 
-        Raises:
-            UsageError: the server is not configured.
-            ToolError: the server cannot be reached.
+        Raises UsageError if the server is not configured, and ToolError if the server cannot be reached.
         """
         host = self._hosts.get(name)
         if host is None:
@@ -216,8 +214,7 @@ class _McpTool:
     async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
         """Call the tool.
 
-        Raises:
-            ToolError: the server cannot be reached or returned an error, or the definition is no longer approved.
+        Raises ToolError if the server cannot be reached or returned an error, or the definition is no longer approved.
         """
         return await self._host.call(self._definition, arguments, context)
 
