@@ -257,8 +257,7 @@ class AsyncAgent:
             await journal.say(*messages)
             entries = (*entries, *messages)
         options = self._options if context is None else msgspec.structs.replace(self._options, deps=context)
-        toolbox = self._toolboxes.of(journal.session, results_of(entries))
-        work = TaskRun(self._client, toolbox, journal, options, emit)
+        work = TaskRun(self._client, self._toolboxes.of(journal.session, results_of(entries)), journal, options, emit)
         self._active.add(work)
         if self._cancellations != cancellations:
             work.cancel()
@@ -300,8 +299,7 @@ class AsyncAgent:
             return
         async with self._opening:
             if not self._mcp.started:
-                offered = self._offered(await self._mcp.start())
-                self._toolboxes = Toolboxes([*self._tools, *offered], self._max_output)
+                self._toolboxes = Toolboxes([*self._tools, *self._offered(await self._mcp.start())], self._max_output)
 
     async def _sessions(self) -> SessionStore:
         async with self._opening:

@@ -56,8 +56,7 @@ class McpTools:
 
 def _configured(source: object) -> McpServers:
     config = load()
-    servers = _servers(source, config.environment())
-    return McpServers(servers, config.state(), tokens=tokens_in(config.data_folder))
+    return McpServers(_servers(source, config.environment()), config.state(), tokens=tokens_in(config.data_folder))
 
 
 def _servers(source: object, variables: Mapping[str, str]) -> tuple[McpServer, ...]:

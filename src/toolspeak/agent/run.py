@@ -209,8 +209,7 @@ class TaskRun:
     # ---- model requests
 
     async def _ask(self, ask: AskModel, deadline: float | None) -> RoundInput:
-        what = " for a summary" if ask.summary else ""
-        _log.info("round %d started%s", ask.number, what)
+        _log.info("round %d started%s", ask.number, " for a summary" if ask.summary else "")
         self._emit(RoundStarted(ask.number, ask.summary))
         self._events = []
         limit = None if deadline is None or ask.summary else max(deadline - self._loop.time(), 0.001)

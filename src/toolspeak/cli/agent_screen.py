@@ -292,8 +292,7 @@ class LiveScreen:
         lines = self._text.strip("\n").split("\n") if self._text.strip() else []
         for call_id, line in self._calls.items():
             lines += [line, *(f"    {each}" for each in self._tails.get(call_id, "").split("\n") if each)]
-        room = max(self._console.height - 2, 1)
-        return Text("\n".join(lines[-room:]))
+        return Text("\n".join(lines[-max(self._console.height - 2, 1) :]))
 
 
 # ---- approval prompts

@@ -427,8 +427,7 @@ def _report_errors(journal: ResultsFile, work: Work, count: int) -> None:
     """Print the number of failed cases and the first error."""
     first = next(each for setting, cases in work for each in journal.of(setting, _ids(cases)) if each.error)
     # Remove control characters, because the error contains server output.
-    message = printable(first.error, " ")
-    click.echo(f"error: {count} cases failed; the first was {first.case}: {message}", err=True)
+    click.echo(f"error: {count} cases failed; the first was {first.case}: {printable(first.error, ' ')}", err=True)
     click.echo("hint: run the same command to retry them", err=True)
 
 

@@ -224,8 +224,7 @@ _DEFAULT_FOLDERS = {"CACHE": ".cache", "CONFIG": ".config", "DATA": ".local/shar
 
 def _folder(environment: Mapping[str, str], kind: Literal["CACHE", "CONFIG", "DATA", "STATE"]) -> Path:
     """Return the user's toolspeak folder for files of this kind."""
-    home = Path(environment.get("HOME") or Path.home())
-    default = home / _DEFAULT_FOLDERS[kind]
+    default = Path(environment.get("HOME") or Path.home()) / _DEFAULT_FOLDERS[kind]
     xdg_path = environment.get("APPDATA" if sys.platform == "win32" else f"XDG_{kind}_HOME", "")
     # The XDG base directory specification says that relative paths must be ignored.
     return (Path(xdg_path) if Path(xdg_path).is_absolute() else default) / "toolspeak"

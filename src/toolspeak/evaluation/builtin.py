@@ -67,8 +67,7 @@ class Builtin:
     def judge(self, case: EvalCase, round_: int, answer: ModelAnswer) -> Judgement:
         rounds = self.rounds[case.id]
         judgement = judge_round(rounds[round_], answer)
-        last = round_ == len(rounds) - 1
-        return msgspec.structs.replace(judgement, results=()) if last else judgement
+        return msgspec.structs.replace(judgement, results=()) if round_ == len(rounds) - 1 else judgement
 
 
 def judge_round(expected: ExpectedRound, answer: ModelAnswer) -> Judgement:

@@ -147,5 +147,4 @@ class ResultsFile:
 
     def of(self, setting: EvalSetting, cases: Iterable[str]) -> list[CaseResult]:
         """Return the results of these cases, including errors, in the order of the cases."""
-        results = (self._records.get((setting, case)) for case in cases)
-        return [record for record in results if record is not None]
+        return [record for record in (self._records.get((setting, case)) for case in cases) if record is not None]

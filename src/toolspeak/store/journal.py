@@ -97,12 +97,10 @@ class SqlJournal:
         await self._commit(ledger.add_round, entry, self._rounds, round_, then=self._on_plan)
 
     async def start(self, call_id: str, at: float = 0.0) -> None:
-        entry = self._running_answer()
-        await self._commit(ledger.start, entry, self._rounds - 1, call_id, at)
+        await self._commit(ledger.start, self._running_answer(), self._rounds - 1, call_id, at)
 
     async def change(self, call_id: str, change: FileChange) -> None:
-        entry = self._running_answer()
-        await self._commit(change_rows.add_change, entry, self._rounds - 1, call_id, change)
+        await self._commit(change_rows.add_change, self._running_answer(), self._rounds - 1, call_id, change)
 
     async def changes(self) -> tuple[FileChange, ...]:
         stored = await self._database.reading(lambda connection: ledger.changes_of(connection, self._lease.key))
@@ -112,8 +110,7 @@ class SqlJournal:
         await self._commit(change_rows.mark_undone, root, path)
 
     async def finish(self, result: ToolResult, seconds: float) -> None:
-        entry = self._running_answer()
-        await self._commit(ledger.finish, entry, self._rounds - 1, result, seconds)
+        await self._commit(ledger.finish, self._running_answer(), self._rounds - 1, result, seconds)
 
     async def end(self, answer: Answer) -> None:
         entry = self._running_answer()

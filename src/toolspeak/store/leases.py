@@ -82,8 +82,7 @@ def advance(connection: sa.Connection, lease: SessionLease, written: int) -> boo
     Raises SessionBusyError if the lease is lost.
     """
     query = sa.update(leases).where(*_owned_rows(lease), leases.c.written == written - 1)
-    values = {"expires": now() + lease.seconds, "written": written}
-    if connection.execute(query.values(values)).rowcount == 1:
+    if connection.execute(query.values({"expires": now() + lease.seconds, "written": written})).rowcount == 1:
         return True
     if _current_holder(connection, lease.key)[:2] == (lease.token, written):
         return False  # the write was committed, but its confirmation was lost

@@ -104,8 +104,7 @@ class Store:
             ledger.repair(connection, key)
             return ledger.next_entry(connection, key)
 
-        next_entry = await self.database.writing(opened)
-        return SqlJournal(self.database, lease, next_entry)
+        return SqlJournal(self.database, lease, await self.database.writing(opened))
 
     # ---- reading
 
@@ -175,8 +174,7 @@ class Store:
         def removed(connection: sa.Connection) -> None:
             if not force and leases.has_writer(connection, key):
                 raise leases.busy_error(connection, key)
-            query = sa.delete(sessions).where(sessions.c.owner == key.owner, sessions.c.id == key.session)
-            connection.execute(query)
+            connection.execute(sa.delete(sessions).where(sessions.c.owner == key.owner, sessions.c.id == key.session))
 
         self.info(session)
         self.database.write(removed)

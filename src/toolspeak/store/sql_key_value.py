@@ -82,8 +82,7 @@ class SqlKeyValue:
     def keys(self, prefix: str = "") -> list[str]:
         """Return the keys of unexpired values with a prefix, sorted."""
         start = escape(prefix)
-        begins = sa.func.substr(state.c.key, 1, len(start)) == start
-        listed = sa.select(state.c.key).where(begins, _is_live())
+        listed = sa.select(state.c.key).where(sa.func.substr(state.c.key, 1, len(start)) == start, _is_live())
         rows = self._database.read(lambda connection: list(connection.execute(listed).scalars()))
         return sorted(map(unescape, rows))
 
@@ -132,9 +131,8 @@ def _row_key(key: str) -> str:
     text = escape(key)
     if len(text) <= _MAX_KEY_CHARS:
         return text
-    digest = hashlib.sha256(text.encode()).hexdigest()
     # Truncate before escaping, so no escape sequence is cut in two.
-    return f"{escape(key[: _MAX_KEY_CHARS // 16])}#{digest}"
+    return f"{escape(key[: _MAX_KEY_CHARS // 16])}#{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def _value(key: str, text: str | None) -> Any:

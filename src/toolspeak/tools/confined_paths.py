@@ -277,8 +277,7 @@ class _Walk:
                 continue
             if self._follow(name):
                 continue
-            is_last = all(step in ("", ".") for step in self._pending)
-            if is_last and not self._is_folder(name):
+            if all(step in ("", ".") for step in self._pending) and not self._is_folder(name):
                 path = "/".join((*self._names, *self._missing, name))
                 return OpenedEntry(self._folders[-1], name, path, tuple(self._missing))
             self._enter(name)

@@ -145,8 +145,7 @@ def _undo_file(
     if work is not None and first.root != os.path.realpath(work):
         return "refused", f"it is in another work directory, {display_path(first.root)}"
     try:
-        root = ConfinedRoot(first.root, own_folders(first.root))
-        with root.locked(first.path) as file:
+        with ConfinedRoot(first.root, own_folders(first.root)).locked(first.path) as file:
             if file.path != first.path:
                 return "refused", "its path now leads through a link"
             if not dry_run:

@@ -215,8 +215,7 @@ class ReadMore:
 def cut_short(tools: Iterable[Executable], limit: int = MAX_OUTPUT_CHARS) -> list[Executable]:
     """Wrap tools so their output is truncated, and add `read_more`. Tools already wrapped stay as they are."""
     originals = list(tools)
-    has_read_more = any(each.tool.name == ReadMore.tool.name for each in originals)
-    remainders = None if has_read_more else Remainders()
+    remainders = None if any(each.tool.name == ReadMore.tool.name for each in originals) else Remainders()
     truncated: list[Executable] = [
         each if isinstance(each, Truncated | ReadMore) else Truncated(each, remainders, limit) for each in originals
     ]

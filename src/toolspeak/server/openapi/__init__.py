@@ -81,8 +81,7 @@ def document(version: str) -> JSONObject:
     paths: JSONObject = {}
     for (method, path), route in sorted(all_routes().items()):
         if method != "HEAD":
-            template = path.replace(_NAME, "{name}")
-            paths.setdefault(template, {})[method.lower()] = _operation(method, path, route)
+            paths.setdefault(path.replace(_NAME, "{name}"), {})[method.lower()] = _operation(method, path, route)
     return {
         "openapi": "3.1.0",
         "info": {

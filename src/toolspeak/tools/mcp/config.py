@@ -79,8 +79,7 @@ class McpServer(msgspec.Struct, frozen=True, rename="camel"):
     @property
     def identity(self) -> str:
         """A stable identifier of the server, without secrets."""
-        what = msgspec.json.encode([self.command, self.args, self.cwd, self.url])
-        return hashlib.sha256(what).hexdigest()[:16]
+        return hashlib.sha256(msgspec.json.encode([self.command, self.args, self.cwd, self.url])).hexdigest()[:16]
 
 
 def command_for(what: str, server: McpServer) -> str:

@@ -139,8 +139,7 @@ class McpServers:
             return []
         offered = self._usable(host, offered)
         changes = self._pins.compare(host.server, offered)
-        approved = await self._approved_definitions(host, changes, offered)
-        return [_McpTool(host, each) for each in approved]
+        return [_McpTool(host, each) for each in await self._approved_definitions(host, changes, offered)]
 
     def _usable(self, host: _ServerHost, offered: tuple[Definition, ...]) -> tuple[Definition, ...]:
         """Drop unusable definitions, and add a note for each."""

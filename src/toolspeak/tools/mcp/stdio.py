@@ -173,8 +173,7 @@ async def _write_messages(
     assert process.stdin is not None
     with suppress(ConnectionError, OSError):
         async for message in outgoing:
-            text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
-            process.stdin.write(text.encode() + b"\n")
+            process.stdin.write(message.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
             await process.stdin.drain()
 
 

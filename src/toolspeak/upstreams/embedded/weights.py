@@ -268,5 +268,4 @@ def _not_fetched(weights: Weights, folder: Path, why: str) -> WeightsError:
     if (folder / weights.file_name).is_file():
         message = f"the file {folder / weights.file_name} is damaged (its hash differs); {message}"
         by_hand += " in its place"
-    hint = f"{by_hand}, or use your own model: --model FILE.gguf, or --upstream URL"
-    return WeightsError(message, hint=hint)
+    return WeightsError(message, hint=f"{by_hand}, or use your own model: --model FILE.gguf, or --upstream URL")
