@@ -45,12 +45,14 @@ class Suite(Protocol):
     @property
     def version(self) -> str:
         """Version of the cases. Results of different versions must not be mixed."""
+        ...
 
     @property
     def cases(self) -> Sequence[EvalCase]: ...
 
     def judge(self, case: EvalCase, round_: int, answer: ModelAnswer) -> Judgement:
         """Judge an answer. Rounds are counted from 0."""
+        ...
 
 
 def choose(cases: Iterable[EvalCase], limit: int | None, seed: int) -> list[EvalCase]:

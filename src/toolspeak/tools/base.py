@@ -76,6 +76,8 @@ class Executable(Protocol):
     @property
     def tool(self) -> Tool:
         """The definition for the model."""
+        ...
 
     async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
         """Run the tool. An exception becomes an error result: the text of a `ToolspeakError`, else the type name."""
+        ...

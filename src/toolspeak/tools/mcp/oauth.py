@@ -58,9 +58,11 @@ class Login(Protocol):
 
     async def show(self, url: str) -> None:
         """Open the login page."""
+        ...
 
     async def returned(self) -> LoginCallback:
         """Wait for the browser's redirect."""
+        ...
 
 
 class _StoredLogin(msgspec.Struct, frozen=True):
