@@ -221,16 +221,15 @@ async def _with_review(config: Config, server: McpServer, work: Callable[[McpSer
 
 
 async def _summaries(config: Config, servers: Sequence[McpServer]) -> list[str]:
-    return await asyncio.gather(*(_summary(config, server) for server in servers))
+    async def summary(server: McpServer) -> str:
+        texts: list[str] = []
+        try:
+            await _with_review(config, server, lambda _, review: texts.append(approval_summary(review)))
+        except ToolspeakError as error:
+            return str(error)
+        return texts[0]
 
-
-async def _summary(config: Config, server: McpServer) -> str:
-    texts: list[str] = []
-    try:
-        await _with_review(config, server, lambda _, review: texts.append(approval_summary(review)))
-    except ToolspeakError as error:
-        texts.append(str(error))
-    return texts[0]
+    return await asyncio.gather(*map(summary, servers))
 
 
 # ---- review text
