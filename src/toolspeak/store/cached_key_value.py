@@ -160,10 +160,8 @@ class WriteBehindKeyValue:
         except ToolspeakError as error:
             _log.warning("cannot read earlier turns from the database: %s", error)
         for key in missing:
-            if key in values:
-                self._local.put(key, values[key], _ABSENT_SECONDS)
-            else:
-                self._local.put(_absence_key(key), True, _ABSENT_SECONDS)
+            name, value = (key, values[key]) if key in values else (_absence_key(key), True)
+            self._local.put(name, value, _ABSENT_SECONDS)
 
     async def renew(self, keys: Iterable[str]) -> None:
         keys = list(keys)

@@ -185,11 +185,9 @@ class SqlJournal:
                 return
             entry, number = self._answer, self._pieces
             self._clear_text()  # more text may arrive during the write
+            piece = (self._lease.key, entry, number, text)
             try:
-                await self._write(
-                    lambda connection: ledger.add_piece(connection, self._lease.key, entry, number, text),
-                    self._on_flush,
-                )
+                await self._write(lambda connection: ledger.add_piece(connection, *piece), self._on_flush)
             except BaseException:
                 if self._pieces == number:
                     self._text.insert(0, text)

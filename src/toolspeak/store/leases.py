@@ -168,11 +168,10 @@ def _machine_id() -> str:
 def _start_time(process: int) -> str:
     """Return the start time of a process in clock ticks since boot, or an empty string if it is not running."""
     try:
-        # Skip the program name, which is in parentheses and may contain any character.
-        fields = (
-            (_PROC / str(process) / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-        )
+        text = (_PROC / str(process) / "stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
+    # Skip the program name, which is in parentheses and may contain any character.
+    fields = text.rpartition(")")[2].split()
     # A zombie process has exited, but its parent has not reaped it yet.
     return "" if fields[0] in "ZX" else fields[19]

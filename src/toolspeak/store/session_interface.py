@@ -219,13 +219,11 @@ class MemorySessions:
             self._journals[session] = MemoryJournal(session)
             return self._journals[session]
         if session not in self._journals:
-            raise NoSessionError(
-                f"there is no session `{session:.80}`", hint="sessions in memory are lost when the agent ends"
-            )
+            hint = "sessions in memory are lost when the agent ends"
+            raise NoSessionError(f"there is no session `{session:.80}`", hint=hint)
         journal = self._journals[session]
         if journal.in_use:
-            raise SessionBusyError(
-                f"the session `{session}` is in use", hint="wait until it is closed, or start another session"
-            )
+            hint = "wait until it is closed, or start another session"
+            raise SessionBusyError(f"the session `{session}` is in use", hint=hint)
         journal.in_use = True
         return journal

@@ -82,10 +82,8 @@ def end(connection: sa.Connection, key: SessionKey, entry: int, answer: Answer) 
 
 def repair(connection: sa.Connection, key: SessionKey) -> int:
     """Repair a session after a crash: interrupt running answers and close their calls. Return how many there were."""
-    running = sa.select(entries.c.number, entries.c.body).where(
-        *_rows_of(entries, key), entries.c.status == "running", entries.c.kind == "answer"
-    )
-    unfinished = connection.execute(running).all()
+    is_running = (*_rows_of(entries, key), entries.c.status == "running", entries.c.kind == "answer")
+    unfinished = connection.execute(sa.select(entries.c.number, entries.c.body).where(*is_running)).all()
     for number, body in unfinished:
         with _readable(key):
             answer = load(body, Answer)
@@ -160,16 +158,10 @@ def _delete_pieces(connection: sa.Connection, key: SessionKey, entry: int) -> No
 
 
 def _call_columns(record: CallRecord) -> dict[str, object]:
+    call = {"call_id": escape(record.call.id), "call": dump(record.call), "side_effects": record.side_effects}
     result = None if record.result is None else dump(record.result)
-    return {
-        "call_id": escape(record.call.id),
-        "state": record.state,
-        "side_effects": record.side_effects,
-        "call": dump(record.call),
-        "result": result,
-        "started": record.started or None,
-        "seconds": record.seconds,
-    }
+    times = {"started": record.started or None, "seconds": record.seconds}
+    return {**call, "state": record.state, "result": result, **times}
 
 
 # ---- reading
