@@ -121,17 +121,11 @@ class AsyncAgent:
         self._mcp = None if mcp is None else _mcp_tools(mcp)
         self._own_client = not isinstance(client, AsyncClient)
         self._client = client if isinstance(client, AsyncClient) else AsyncClient(client)
-        self._options = AgentOptions(
-            instructions,
-            RoundLimits(max_rounds or MAX_ROUNDS, max_tokens, max_seconds),
-            parallel,
-            approval_of(approve),
-            approval == "auto",
-            tool_timeout,
-            {**_request_defaults(self._client), **options},
-            None if output_type is None else OutputType(output_type),
-            context,
-        )
+        limits = RoundLimits(max_rounds or MAX_ROUNDS, max_tokens, max_seconds)
+        consent = (approval_of(approve), approval == "auto")
+        fields = {**_request_defaults(self._client), **options}
+        output = None if output_type is None else OutputType(output_type)
+        self._options = AgentOptions(instructions, limits, parallel, *consent, tool_timeout, fields, output, context)
         self._on_event, self._opening = on_event, asyncio.Lock()
         self._store = MemorySessions() if store is None else store
         self._close_store: Callable[[], None] | None = None
@@ -275,19 +269,9 @@ class AsyncAgent:
         return self._result(answer, session, _last_messages(entries[:-1]), parsed)
 
     def _result(self, answer: Answer, session: str, task: tuple[Message, ...], parsed: ParsedOutput) -> AgentResult:
-        return AgentResult(
-            answer.content,
-            answer.rounds,
-            answer.status,
-            answer.usage,
-            (*answer.notes, *parsed.notes, *(() if self._mcp is None else self._mcp.notes)),
-            session,
-            answer.requests,
-            parsed.value,
-            task,
-            answer.reasoning,
-            answer.said,
-        )
+        notes = (*answer.notes, *parsed.notes, *(() if self._mcp is None else self._mcp.notes))
+        work = (answer.content, answer.rounds, answer.status, answer.usage, notes)
+        return AgentResult(*work, session, answer.requests, parsed.value, task, answer.reasoning, answer.said)
 
     def _offered(self, tools: Tools) -> list[Executable]:
         """Return the tools to offer to the model, as executables."""

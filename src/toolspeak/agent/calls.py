@@ -101,10 +101,8 @@ def _executable(source: Executable | Callable[..., Any]) -> Executable:
         from ..tools.functions import tool
 
         return cast("Executable", tool(source))
-    raise UsageError(
-        f"a `{type(source).__name__}` is not an executable tool",
-        hint="pass a Python function, or a tool from `toolspeak.tools`",
-    )
+    hint = "pass a Python function, or a tool from `toolspeak.tools`"
+    raise UsageError(f"a `{type(source).__name__}` is not an executable tool", hint=hint)
 
 
 # ---- approval
@@ -133,9 +131,9 @@ async def require_approval(
     """
     if approval is None:
         raise ToolDenied(f"the call was not run: {why}, and no one can approve it")
-    sandboxed = is_sandboxed(executable)
+    inside = is_sandboxed(executable)
     decision = await approval.decide(
-        executable.tool, arguments, context, sandboxed=sandboxed, why=why, yes_counts=yes_counts
+        executable.tool, arguments, context, sandboxed=inside, why=why, yes_counts=yes_counts
     )
     if not decision.allowed:
         raise ToolDenied(f"the call was not allowed: {decision.reason}")

@@ -64,10 +64,8 @@ def _message(item: object) -> Message:
     if isinstance(item, Message):
         return item
     if not _is_message(item):
-        raise UsageError(
-            f"a list of messages contains a `{type(item).__name__}`",
-            hint="pass either messages or parts of one message",
-        )
+        hint = "pass either messages or parts of one message"
+        raise UsageError(f"a list of messages contains a `{type(item).__name__}`", hint=hint)
     return _decoded(cast("Mapping[str, JSONValue]", item))
 
 

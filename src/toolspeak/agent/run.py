@@ -131,11 +131,11 @@ class TaskRun:
                 answer = await self._with_valid_output(self._options.output, answer, entries)
         except asyncio.CancelledError:
             why = "the program cancelled the task"
-            await self._end(
-                _finished(rounds.feed(Cancelled(self._partial(), why)))
-                if answer is None
-                else _ended(answer, "interrupted", why)
-            )
+            if answer is None:
+                answer = _finished(rounds.feed(Cancelled(self._partial(), why)))
+            else:
+                answer = _ended(answer, "interrupted", why)
+            await self._end(answer)
             raise
         return await self._end(answer)
 

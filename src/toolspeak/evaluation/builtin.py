@@ -6,7 +6,7 @@ values. If no call is expected, the answer must be text without calls. Tools are
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 
 import msgspec
@@ -36,6 +36,10 @@ class _Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tools: tuple[str, ...]
     rounds: tuple[ExpectedRound, ...]
 
+    def case(self, tools: Mapping[str, Tool]) -> EvalCase:
+        messages = (Message("user", (TextPart(self.ask),)),)
+        return EvalCase(self.id, self.category, messages, tuple(tools[name] for name in self.tools))
+
 
 class _SuiteFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: str
@@ -52,15 +56,7 @@ class Builtin:
         tools = {name: Tool(name, each["description"], each["parameters"]) for name, each in file.tools.items()}
         #: Version of the suite, which changes whenever a task changes.
         self.version = file.version
-        self.cases: Sequence[EvalCase] = tuple(
-            EvalCase(
-                task.id,
-                task.category,
-                (Message("user", (TextPart(task.ask),)),),
-                tuple(tools[name] for name in task.tools),
-            )
-            for task in file.tasks
-        )
+        self.cases: Sequence[EvalCase] = tuple(task.case(tools) for task in file.tasks)
         #: Expected rounds by case id.
         self.rounds = {task.id: task.rounds for task in file.tasks}
 

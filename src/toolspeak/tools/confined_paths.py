@@ -159,13 +159,10 @@ class LockedFile:
         """
         if self._place.missing:
             return None
-        try:
-            with self._open(self._place.folder) as (descriptor, status):
-                return FileState(
-                    read_limited(descriptor, status, limit, self._requested_path), stat.S_IMODE(status.st_mode) & 0o777
-                )
-        except FileNotFoundError:
-            return None
+        with suppress(FileNotFoundError), self._open(self._place.folder) as (descriptor, status):
+            data = read_limited(descriptor, status, limit, self._requested_path)
+            return FileState(data, stat.S_IMODE(status.st_mode) & 0o777)
+        return None
 
     def replace(self, data: bytes, mode: int | None, before: FileState | None) -> None:
         """Write the file atomically. Folders that are missing are created; without `mode`, the umask applies.
@@ -270,12 +267,10 @@ class _Walk:
             if self._steps > _MAX_STEPS:
                 raise ToolError(f"`{display_path(self._path)}` has too many steps")
             name = self._pending.pop()
-            if name in ("", "."):
-                continue
             if name == "..":
                 self._go_up()
                 continue
-            if self._follow(name):
+            if name in ("", ".") or self._follow(name):
                 continue
             if all(step in ("", ".") for step in self._pending) and not self._is_folder(name):
                 path = "/".join((*self._names, *self._missing, name))
@@ -327,12 +322,10 @@ class _Walk:
         return True
 
     def _is_folder(self, name: str) -> bool:
-        if self._missing:
-            return False
-        try:
-            return stat.S_ISDIR(os.stat(name, dir_fd=self._folders[-1], follow_symlinks=False).st_mode)
-        except FileNotFoundError:
-            return False
+        if not self._missing:
+            with suppress(FileNotFoundError):
+                return stat.S_ISDIR(os.stat(name, dir_fd=self._folders[-1], follow_symlinks=False).st_mode)
+        return False
 
     def _enter(self, name: str) -> None:
         if self._missing:

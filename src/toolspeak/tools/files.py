@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 from ..engine.rounds.transcript import FileDiff
@@ -112,9 +113,8 @@ class _Files:
 
         def edit(before: FileState | None) -> bytes:
             if before is None:
-                raise ToolError(
-                    f"`{display_path(path)}`: no such file or directory", hint="use write_file for a new file"
-                )
+                missing = f"`{display_path(path)}`: no such file or directory"
+                raise ToolError(missing, hint="use write_file for a new file")
             return _encoded(_edited(_text(before.data, path), path, old, new))
 
         return ToolOutput(f"edited `{display_path(path)}`", diffs=self._write(path, context, edit).diffs)
@@ -202,9 +202,8 @@ def _edited(text: str, path: str, old: str, new: str) -> str:
         hint = "its lines end with CR LF" if "\r\n" in text and "\n" in old else "read the file and copy it exactly"
         raise ToolError(f"`{display_path(path)}` does not contain that text", hint=hint)
     if count > 1 or text.find(old, text.find(old) + 1) >= 0:
-        raise ToolError(
-            f"`{display_path(path)}` contains that text more than once", hint="add more of the surrounding text"
-        )
+        message = f"`{display_path(path)}` contains that text more than once"
+        raise ToolError(message, hint="add more of the surrounding text")
     return text.replace(old, new)
 
 
@@ -316,12 +315,10 @@ def _matching_lines(
 
 def _decoded(data: bytes) -> str | None:
     """Decode the contents of a text file. Returns None if the file is binary."""
-    if b"\0" in data[:_SNIFF_BYTES]:
-        return None
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return None
+    if b"\0" not in data[:_SNIFF_BYTES]:
+        with suppress(UnicodeDecodeError):
+            return data.decode()
+    return None
 
 
 def _encoded(text: str) -> bytes:

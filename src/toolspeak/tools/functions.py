@@ -91,13 +91,9 @@ class FunctionTool(Generic[P, R]):
         self._parameters = _parameters(function, where)
         docstring = parse_docstring(function.__doc__)
         self._context = tuple(each.name for each in self._parameters if each.is_context)
-        self.tool = Tool(
-            name or function.__name__,
-            description or docstring.description,
-            _schema([each for each in self._parameters if not each.is_context], docstring.parameters, where),
-            side_effects,
-            read_only=read_only,
-        )
+        filled = [each for each in self._parameters if not each.is_context]
+        about = (name or function.__name__, description or docstring.description)
+        self.tool = Tool(*about, _schema(filled, docstring.parameters, where), side_effects, read_only=read_only)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self._function(*args, **kwargs)

@@ -126,8 +126,7 @@ def run_process(
             start_new_session=True,
             bufsize=0,
         )
-        assert process.stdin is not None
-        assert process.stdout is not None
+        assert process.stdin is not None and process.stdout is not None
         with process.stdin, process.stdout:
             return _ProcessRun(process, limits, stop, emit, info_fd, orphan_killer).run()
     finally:
@@ -144,8 +143,7 @@ class _ProcessRun:
         info_fd: int,
         orphan_killer: OrphanKiller,
     ) -> None:
-        assert process.stdout is not None
-        assert process.stdin is not None
+        assert process.stdout is not None and process.stdin is not None
         self._stdin = process.stdin
         self._orphan_killer = orphan_killer
         self._process = process

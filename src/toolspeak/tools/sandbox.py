@@ -166,9 +166,7 @@ def _is_within(path: str, folders: Iterable[str]) -> bool:
 
 def _system_bind(path: str) -> list[str]:
     """Return the bubblewrap options that expose a system folder read-only, or as the same link if it is a link."""
-    if os.path.islink(path):
-        return ["--symlink", os.readlink(path), path]
-    return ["--ro-bind-try", path, path]
+    return ["--symlink", os.readlink(path), path] if os.path.islink(path) else ["--ro-bind-try", path, path]
 
 
 def own_folders(work: str) -> tuple[str, ...]:

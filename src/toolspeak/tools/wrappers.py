@@ -27,17 +27,16 @@ def only(tools: Iterable[Executable], *names: str, without: Iterable[str] = ()) 
 
     Raises UsageError if a name without a star matches no tool.
     """
-    tools = list(tools)
-    left_out = tuple(without)
+    tools, left_out = list(tools), tuple(without)
     for name in (*names, *left_out):
         if "*" not in name and not any(each.tool.name == name for each in tools):
             raise UsageError(f"unknown tool `{name}`")
-    return [
-        each
-        for each in tools
-        if (not names or any(matches(name, each.tool.name) for name in names))
-        and not any(matches(name, each.tool.name) for name in left_out)
-    ]
+
+    def selected(tool: str) -> bool:
+        included = not names or any(matches(name, tool) for name in names)
+        return included and not any(matches(name, tool) for name in left_out)
+
+    return [each for each in tools if selected(each.tool.name)]
 
 
 def is_sandboxed(tool: Executable) -> bool:

@@ -31,9 +31,8 @@ class Definition(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def hash(self) -> str:
         """A hash of everything that a model reads."""
-        return hashlib.sha256(
-            msgspec.json.encode([self.name, self.description, self.schema], order="sorted")
-        ).hexdigest()
+        text = msgspec.json.encode([self.name, self.description, self.schema], order="sorted")
+        return hashlib.sha256(text).hexdigest()
 
 
 class DefinitionChanges(msgspec.Struct, frozen=True):

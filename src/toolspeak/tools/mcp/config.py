@@ -146,12 +146,9 @@ def _server(name: str, row: JSONValue, variables: Mapping[str, str], file: str) 
     for field in ("url", "command", "cwd"):
         fields[field] = _expand(fields[field], variables, where)
     fields["args"] = tuple(_expand(each, variables, where) for each in entry.args)
-    fields["oauth"] = msgspec.structs.replace(
-        entry.oauth,
-        client_id=_expand(entry.oauth.client_id, variables, where),
-        client_secret=_expand(entry.oauth.client_secret, variables, where),
-        private_key_file=_expand(entry.oauth.private_key_file, variables, where),
-    )
+    credentials = {name: getattr(entry.oauth, name) for name in ("client_id", "client_secret", "private_key_file")}
+    credentials = {name: _expand(text, variables, where) for name, text in credentials.items()}
+    fields["oauth"] = msgspec.structs.replace(entry.oauth, **credentials)
     for field in ("env", "headers"):
         fields[field] = {key: _expand(value, variables, where) for key, value in fields[field].items()}
     return McpServer(**fields)

@@ -286,15 +286,12 @@ def _program_provider(server: McpServer, refuse: LoginErrorFactory) -> OAuthClie
     from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider, PrivateKeyJWTOAuthProvider
 
     oauth = server.oauth
+    client = (server.url, _MemoryTokenStorage(), oauth.client_id)
     # Scopes are not passed, because the SDK always requests those that the server announces.
     if oauth.private_key_file:
         signs = _assertion_signer(server, refuse)
-        return PrivateKeyJWTOAuthProvider(
-            server.url, _MemoryTokenStorage(), oauth.client_id, signs, issuer=oauth.issuer
-        )
-    return ClientCredentialsOAuthProvider(
-        server.url, _MemoryTokenStorage(), oauth.client_id, oauth.client_secret, oauth.client_auth, issuer=oauth.issuer
-    )
+        return PrivateKeyJWTOAuthProvider(*client, signs, issuer=oauth.issuer)
+    return ClientCredentialsOAuthProvider(*client, oauth.client_secret, oauth.client_auth, issuer=oauth.issuer)
 
 
 def _assertion_signer(server: McpServer, refuse: LoginErrorFactory) -> Callable[[str], Awaitable[str]]:
@@ -315,9 +312,8 @@ def _assertion_signer(server: McpServer, refuse: LoginErrorFactory) -> Callable[
         try:
             return await about.create_assertion_provider()(audience)
         except Exception as error:  # the signing libraries raise various exceptions
-            kind = type(error).__name__
-            why = f"the key `{oauth.private_key_file}` cannot sign with {oauth.signing_algorithm} ({kind})"
-            raise refuse(why) from None
+            fault = f"cannot sign with {oauth.signing_algorithm} ({type(error).__name__})"
+            raise refuse(f"the key `{oauth.private_key_file}` {fault}") from None
 
     return signed
 

@@ -118,9 +118,8 @@ class McpServers:
         """
         host = self._hosts.get(name)
         if host is None:
-            raise UsageError(
-                f"unknown MCP server `{name}`", hint=f"configured servers: {', '.join(sorted(self._hosts))}"
-            )
+            hint = f"configured servers: {', '.join(sorted(self._hosts))}"
+            raise UsageError(f"unknown MCP server `{name}`", hint=hint)
         offered = self._usable(host, await host.offered())
         return Review(host.server, offered, self._pins.compare(host.server, offered))
 
@@ -174,9 +173,8 @@ class McpServers:
             what = "has changed since" if each in changes.changed else "was added after"
             why = "was not approved" if changes.first else f"{what} the server was approved"
             hint = f"review and approve it: `{command_for('approve', host.server)}`"
-            self._note(
-                "mcp_tool_changed", f"`{host.server.prefix}{_display_name(each.name)}` {why}; it is left out ({hint})"
-            )
+            name = f"{host.server.prefix}{_display_name(each.name)}"
+            self._note("mcp_tool_changed", f"`{name}` {why}; it is left out ({hint})")
         return changes.unchanged
 
     async def _ask_approval(self, offer: DefinitionOffer) -> bool:
@@ -204,11 +202,11 @@ class _McpTool:
     def __init__(self, host: _ServerHost, definition: Definition) -> None:
         self._host = host
         self._definition = definition
-        self.server = host.server.name
-        server = host.server
-        read_only = definition.name in server.read_only or (server.trusted and definition.read_only)
-        name = _tool_name(server, definition.name)
-        self.tool = Tool(name, definition.description, definition.schema, not read_only, read_only=read_only)
+        server, name = host.server, definition.name
+        self.server = server.name
+        read_only = name in server.read_only or (server.trusted and definition.read_only)
+        about = (_tool_name(server, name), definition.description, definition.schema)
+        self.tool = Tool(*about, not read_only, read_only=read_only)
 
     async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
         """Call the tool.
@@ -276,9 +274,8 @@ class _ServerHost:
                 self._connection = None
             wait = self._not_before - self._clock()
             if wait > 0:
-                raise ToolError(
-                    f"the MCP server `{self.server.name}` has failed and is started again in {wait:.1f} seconds"
-                )
+                state = f"has failed and is started again in {wait:.1f} seconds"
+                raise ToolError(f"the MCP server `{self.server.name}` {state}")
             connection = self._connect(self.server)
             try:
                 self._offered = await connection.open()
