@@ -72,8 +72,6 @@ _TOOLS_REJECTED_STATUSES = (400, 404, 415, 422, 500, 501)
 
 
 class CheckResult(msgspec.Struct, frozen=True):
-    """Result of one check."""
-
     check: str
     status: Status
     says: str
@@ -82,8 +80,6 @@ class CheckResult(msgspec.Struct, frozen=True):
 
 
 class DoctorTarget(msgspec.Struct, frozen=True):
-    """One upstream to examine."""
-
     name: str
     provider: str
     #: Model name; empty for the first model that the upstream lists.
@@ -215,7 +211,6 @@ class _Examination:
 
     @property
     def strategy(self) -> Strategy:
-        """toolspeak's strategy for this model."""
         patient = self.patient
         name = f"{patient.provider}:{self.model}"
         return strategy(name, patient.base_url, settings=patient.settings, known=patient.known)
@@ -246,7 +241,6 @@ async def examine(
 
 
 def failed(findings: Sequence[CheckResult]) -> bool:
-    """Whether any check failed."""
     return any(finding.status == "fail" for finding in findings)
 
 

@@ -138,8 +138,7 @@ class Plugins:
             names.add(_normalized(name))
             for point in points:
                 if point.group in GROUPS:
-                    allowed = self._allows(name)
-                    yield Plugin(point.group, point.name, name, version, point.value, allowed), point
+                    yield Plugin(point.group, point.name, name, version, point.value, self._allows(name)), point
 
     def _allows(self, distribution: str) -> bool:
         if self._allow in ("all", "none"):

@@ -121,17 +121,11 @@ class AsyncAgent:
         self._mcp = None if mcp is None else _mcp_tools(mcp)
         self._own_client = not isinstance(client, AsyncClient)
         self._client = client if isinstance(client, AsyncClient) else AsyncClient(client)
-        self._options = AgentOptions(
-            instructions,
-            RoundLimits(max_rounds or MAX_ROUNDS, max_tokens, max_seconds),
-            parallel,
-            approval_of(approve),
-            approval == "auto",
-            tool_timeout,
-            {**_request_defaults(self._client), **options},
-            None if output_type is None else OutputType(output_type),
-            context,
-        )
+        limits = RoundLimits(max_rounds or MAX_ROUNDS, max_tokens, max_seconds)
+        consent = (approval_of(approve), approval == "auto")
+        fields = {**_request_defaults(self._client), **options}
+        output = None if output_type is None else OutputType(output_type)
+        self._options = AgentOptions(instructions, limits, parallel, *consent, tool_timeout, fields, output, context)
         self._on_event, self._opening = on_event, asyncio.Lock()
         self._store = MemorySessions() if store is None else store
         self._close_store: Callable[[], None] | None = None
@@ -184,9 +178,7 @@ class AsyncAgent:
     async def undo(self, session: str, *, dry_run: bool = False) -> UndoResult:
         """Restore the files that the file tools changed in a session. Files that others changed since are refused.
 
-        Raises:
-            NoSessionError: the session does not exist.
-            SessionBusyError: the session is in use.
+        Raises NoSessionError if the session does not exist, and SessionBusyError if the session is in use.
         """
         if not session:
             raise UsageError("cannot undo without a session", hint="pass the session id")
@@ -259,8 +251,7 @@ class AsyncAgent:
             await journal.say(*messages)
             entries = (*entries, *messages)
         options = self._options if context is None else msgspec.structs.replace(self._options, deps=context)
-        toolbox = self._toolboxes.of(journal.session, results_of(entries))
-        work = TaskRun(self._client, toolbox, journal, options, emit)
+        work = TaskRun(self._client, self._toolboxes.of(journal.session, results_of(entries)), journal, options, emit)
         self._active.add(work)
         if self._cancellations != cancellations:
             work.cancel()
@@ -278,19 +269,9 @@ class AsyncAgent:
         return self._result(answer, session, _last_messages(entries[:-1]), parsed)
 
     def _result(self, answer: Answer, session: str, task: tuple[Message, ...], parsed: ParsedOutput) -> AgentResult:
-        return AgentResult(
-            answer.content,
-            answer.rounds,
-            answer.status,
-            answer.usage,
-            (*answer.notes, *parsed.notes, *(() if self._mcp is None else self._mcp.notes)),
-            session,
-            answer.requests,
-            parsed.value,
-            task,
-            answer.reasoning,
-            answer.said,
-        )
+        notes = (*answer.notes, *parsed.notes, *(() if self._mcp is None else self._mcp.notes))
+        work = (answer.content, answer.rounds, answer.status, answer.usage, notes)
+        return AgentResult(*work, session, answer.requests, parsed.value, task, answer.reasoning, answer.said)
 
     def _offered(self, tools: Tools) -> list[Executable]:
         """Return the tools to offer to the model, as executables."""
@@ -302,8 +283,7 @@ class AsyncAgent:
             return
         async with self._opening:
             if not self._mcp.started:
-                offered = self._offered(await self._mcp.start())
-                self._toolboxes = Toolboxes([*self._tools, *offered], self._max_output)
+                self._toolboxes = Toolboxes([*self._tools, *self._offered(await self._mcp.start())], self._max_output)
 
     async def _sessions(self) -> SessionStore:
         async with self._opening:

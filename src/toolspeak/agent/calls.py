@@ -35,8 +35,6 @@ _ABANDONED: set[asyncio.Task[Any]] = set()
 
 
 class Toolbox:
-    """Executable tools by name."""
-
     def __init__(self, tools: Iterable[Executable | Callable[..., Any]]) -> None:
         if isinstance(tools, str) or not isinstance(tools, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("`tools` must be a list of tools", hint="wrap a single tool in a list")
@@ -61,7 +59,6 @@ class Toolbox:
         return self._by_name[name]
 
     def get(self, name: str) -> Executable | None:
-        """Return the tool with this name; None if there is none."""
         return self._by_name.get(name)
 
 
@@ -104,17 +101,14 @@ def _executable(source: Executable | Callable[..., Any]) -> Executable:
         from ..tools.functions import tool
 
         return cast("Executable", tool(source))
-    raise UsageError(
-        f"a `{type(source).__name__}` is not an executable tool",
-        hint="pass a Python function, or a tool from `toolspeak.tools`",
-    )
+    hint = "pass a Python function, or a tool from `toolspeak.tools`"
+    raise UsageError(f"a `{type(source).__name__}` is not an executable tool", hint=hint)
 
 
 # ---- approval
 
 
 def approval_of(approve: Ask | Approval | None) -> Approval | None:
-    """Convert the `approve` argument to an `Approval`."""
     if approve is None or isinstance(approve, Approval):
         return approve
     if not callable(approve):
@@ -133,15 +127,13 @@ async def require_approval(
     """Get approval for a call. `why` is a reason to ask even if such calls were approved before.
 
     With `yes_counts`, an earlier approval of all sandboxed calls is sufficient.
-
-    Raises:
-        ToolDenied: the call is not approved.
+    Raises ToolDenied if the call is not approved.
     """
     if approval is None:
         raise ToolDenied(f"the call was not run: {why}, and no one can approve it")
-    sandboxed = is_sandboxed(executable)
+    inside = is_sandboxed(executable)
     decision = await approval.decide(
-        executable.tool, arguments, context, sandboxed=sandboxed, why=why, yes_counts=yes_counts
+        executable.tool, arguments, context, sandboxed=inside, why=why, yes_counts=yes_counts
     )
     if not decision.allowed:
         raise ToolDenied(f"the call was not allowed: {decision.reason}")

@@ -51,9 +51,7 @@ class AgentResult(msgspec.Struct, frozen=True, omit_defaults=True):
         """Return the new messages of this run in the form of a protocol: task, rounds and answer.
 
         `protocol` is `openai`, `responses`, `anthropic`, `gemini` or `ollama`.
-
-        Raises:
-            UsageError: the protocol is unknown.
+        Raises UsageError if the protocol is unknown.
         """
         answer = Answer(self.content, self.rounds, self.status, self.reasoning, self.said)
         return expand_messages((*self.task, answer), protocol)

@@ -23,8 +23,7 @@ _UNUSABLE = "mcp_server_unusable"
 class McpTools:
     """The tools of MCP servers, with the same pinned definitions and logins as on the command line.
 
-    Raises:
-        ConfigError: the configuration cannot be read, or is invalid.
+    Raises ConfigError if the configuration cannot be read, or is invalid.
     """
 
     def __init__(self, source: McpSource) -> None:
@@ -51,15 +50,13 @@ class McpTools:
         return tools
 
     async def close(self) -> None:
-        """Stop the servers."""
         self.started = False
         await self._servers.close()
 
 
 def _configured(source: object) -> McpServers:
     config = load()
-    servers = _servers(source, config.environment())
-    return McpServers(servers, config.state(), tokens=tokens_in(config.data_folder))
+    return McpServers(_servers(source, config.environment()), config.state(), tokens=tokens_in(config.data_folder))
 
 
 def _servers(source: object, variables: Mapping[str, str]) -> tuple[McpServer, ...]:

@@ -62,11 +62,9 @@ class OutputType:
 
     @property
     def rule(self) -> str:
-        """The rule for the system prompt."""
         return "" if self._is_text else _RULE.format(self._schema_text)
 
     def repair_prompt(self, problem: str) -> str:
-        """Return the message that asks for another answer."""
         return _REPAIR.format(problem, self._schema_text)
 
     @property

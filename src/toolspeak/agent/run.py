@@ -71,8 +71,6 @@ _REJECTION_STATUSES = frozenset({400, 404, 415, 422, 500, 501})
 
 
 class AgentOptions(msgspec.Struct, frozen=True):
-    """Options of an agent."""
-
     instructions: str = ""
     limits: RoundLimits = RoundLimits()
     #: Whether to run the read-only calls of one round in parallel. If None, the settings of the client decide.
@@ -97,8 +95,6 @@ class AgentOptions(msgspec.Struct, frozen=True):
 
 
 class TaskRun:
-    """Runs one task of an agent."""
-
     def __init__(
         self, client: AsyncClient, toolbox: Toolbox, journal: SessionJournal, options: AgentOptions, emit: EmitEvent
     ) -> None:
@@ -135,11 +131,11 @@ class TaskRun:
                 answer = await self._with_valid_output(self._options.output, answer, entries)
         except asyncio.CancelledError:
             why = "the program cancelled the task"
-            await self._end(
-                _finished(rounds.feed(Cancelled(self._partial(), why)))
-                if answer is None
-                else _ended(answer, "interrupted", why)
-            )
+            if answer is None:
+                answer = _finished(rounds.feed(Cancelled(self._partial(), why)))
+            else:
+                answer = _ended(answer, "interrupted", why)
+            await self._end(answer)
             raise
         return await self._end(answer)
 
@@ -213,8 +209,7 @@ class TaskRun:
     # ---- model requests
 
     async def _ask(self, ask: AskModel, deadline: float | None) -> RoundInput:
-        what = " for a summary" if ask.summary else ""
-        _log.info("round %d started%s", ask.number, what)
+        _log.info("round %d started%s", ask.number, " for a summary" if ask.summary else "")
         self._emit(RoundStarted(ask.number, ask.summary))
         self._events = []
         limit = None if deadline is None or ask.summary else max(deadline - self._loop.time(), 0.001)

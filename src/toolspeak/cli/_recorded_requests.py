@@ -88,7 +88,6 @@ def _from_server(server: ControlFile, ids: list[str], identifier: str) -> dict[s
 
 
 def replay_on_server(server: ControlFile, identifier: str, changes: dict[str, str]) -> dict[str, Any]:
-    """Replay a request on the server that recorded it."""
     path = f"/toolspeak/requests/{quote(identifier)}/replay"
     replay = _request(server, "POST", path, dict[str, Any], changes, _MODEL_TIMEOUT)
     if replay is None:
@@ -101,8 +100,7 @@ def _request(
 ) -> T | None:
     """Send a request to a local server. Return None if it has stopped, rejects the token, or is another service.
 
-    Raises:
-        CliError: the server rejected a request with a body.
+    Raises CliError if the server rejected a request with a body.
     """
     address = urlsplit(server.url)
     connection = http.client.HTTPConnection(address.hostname or "127.0.0.1", address.port, timeout=timeout)

@@ -66,8 +66,6 @@ _MAX_LISTED = 8
 
 
 class CommandOptions(msgspec.Struct, frozen=True):
-    """Command-line options of an agent."""
-
     model: str = ""
     upstream: str = ""
     protocol: str = ""
@@ -115,9 +113,7 @@ def make_client(options: CommandOptions) -> tuple[AsyncClient, Config]:
     """Build a client for the selected model; the default is the embedded model.
 
     Configured upstreams are resolved as in the proxy: by `NAME:model`, an alias, or a model that an upstream lists.
-
-    Raises:
-        ToolspeakError: the model is unreachable, or its weights cannot be fetched.
+    Raises ToolspeakError if the model is unreachable, or its weights cannot be fetched.
     """
     from ..client import AsyncClient
     from ..server.process.from_config import embedded_model, usable_config
@@ -200,7 +196,6 @@ class AgentKit(msgspec.Struct, frozen=True):
         return find(prefix) if prefix and find is not None else prefix
 
     def agent(self, **options: Any) -> AsyncAgent:
-        """Build an agent."""
         from ..agent import AsyncAgent
 
         return AsyncAgent(
@@ -221,8 +216,7 @@ async def agent_kit(
 ) -> AsyncGenerator[AgentKit]:
     """Open the tools and the session store, and close them at the end of the context.
 
-    Raises:
-        ToolspeakError: an option is invalid, or a tool, MCP server or the store is unavailable.
+    Raises ToolspeakError if an option is invalid, or a tool, MCP server or the store is unavailable.
     """
     from ..engine.rounds.call_checks import is_read_only
     from ..tools.approval import Approval
@@ -248,7 +242,6 @@ async def agent_kit(
 
 
 def _approval_mode(options: CommandOptions, config: Config) -> ApprovalMode:
-    """Return the approval mode of the flags, or the configured one."""
     if options.yes and options.approval not in ("", "auto"):
         raise UsageError(f"--yes contradicts --approval {options.approval}", hint="omit one of them")
     return "auto" if options.yes else cast("ApprovalMode", options.approval) or config.approval
@@ -272,7 +265,6 @@ class _SandboxedFileTool:
         self.tool = inner.tool
 
     async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
-        """Run the wrapped tool."""
         return await self._inner.run(arguments, context)
 
 

@@ -82,7 +82,6 @@ def call_text(call: ToolCall) -> str:
 
 
 def round_line(number: int, round_: Round) -> str:
-    """Format a round as one line."""
     calls = ", ".join(call_text(record.call) for record in round_.calls)
     failed = sum(record.result is not None and record.result.error for record in round_.calls)
     seconds = max((record.seconds for record in round_.calls), default=0.0)
@@ -185,7 +184,6 @@ class LineScreen:
         self._open = False  # whether the current line still lacks its newline
 
     def show(self, event: AgentEvent) -> None:
-        """Display an event."""
         match event:
             case TextPiece(text) if self._live:
                 click.echo(clean(text), nl=False)
@@ -232,7 +230,6 @@ class LiveScreen:
         self._tails: dict[str, str] = {}
 
     def show(self, event: AgentEvent) -> None:
-        """Display an event."""
         match event:
             case RoundStarted():
                 self._text, self._calls, self._tails = "", {}, {}
@@ -295,8 +292,7 @@ class LiveScreen:
         lines = self._text.strip("\n").split("\n") if self._text.strip() else []
         for call_id, line in self._calls.items():
             lines += [line, *(f"    {each}" for each in self._tails.get(call_id, "").split("\n") if each)]
-        room = max(self._console.height - 2, 1)
-        return Text("\n".join(lines[-room:]))
+        return Text("\n".join(lines[-max(self._console.height - 2, 1) :]))
 
 
 # ---- approval prompts

@@ -145,8 +145,6 @@ class _Quit(Exception):
 
 
 class ChatSession:
-    """A chat session and its agent."""
-
     def __init__(self, kit: AgentKit, show: EmitEvent, session: str = "") -> None:
         self.kit = kit
         self.mode = ""
@@ -166,21 +164,17 @@ class ChatSession:
             self.last, self.session = event.result, event.result.session
 
     def cancel(self) -> None:
-        """Cancel the current answer."""
         self._agent.cancel()
 
     def change_mode(self, mode: str) -> None:
-        """Change the emulation mode."""
         self.mode = mode
         options = {"chat_only": True} if mode == "chat-only" else {"mode": mode}
         self._agent = self.kit.agent(**options)
 
     def switch(self, session: str) -> None:
-        """Continue in another session."""
         self.session, self.last = self.kit.full_id(session), None
 
     async def entries(self) -> tuple[Entry, ...]:
-        """Return the entries of this session."""
         if not self.session:
             return ()
         journal = await self.kit.store.journal(self.session)

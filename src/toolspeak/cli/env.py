@@ -67,9 +67,8 @@ def command(name: str | None, url: str, model: str, key_env: str, shell: str, on
 def checked_variable(name: str) -> str:
     """Return `name` if it is a valid environment variable name. Raises UsageError otherwise."""
     if not is_variable(name):
-        raise UsageError(
-            f"`{name:.80}` is not a valid environment variable name", hint="pass the name, not the key itself"
-        )
+        hint = "pass the name, not the key itself"
+        raise UsageError(f"`{name:.80}` is not a valid environment variable name", hint=hint)
     return name
 
 

@@ -90,8 +90,7 @@ def _attempt(number: int, attempt: dict[str, Any], following: list[dict[str, Any
         for note in candidate["notes"]:
             yield safe(f"      {note['code']}: {note['detail']}")
     if attempt["fault"]:
-        again = bool(following) and following[0]["phase"] == attempt["phase"]
-        what = "retried" if again else "gave up"
+        what = "retried" if following and following[0]["phase"] == attempt["phase"] else "gave up"
         fault = attempt["fault"]
         yield safe(f"  {what}: {fault.get('why') or fault['kind']} [{fault['kind']}]")
 

@@ -73,19 +73,17 @@ def prepare_embedded(config: Config, model: str) -> str:
 
     require_runtime()
     recipe = recipe_for(model, config.adapter, config.context)
+    hint = "pass a GGUF file; the download may be incomplete"
     if recipe.adapter and not is_gguf(Path(recipe.adapter)):
-        raise ConfigError(
-            f"`{recipe.adapter}` is not an adapter", hint="pass a GGUF file; the download may be incomplete"
-        )
-    cached = cached_weights(recipe, config.cache_folder)
+        raise ConfigError(f"`{recipe.adapter}` is not an adapter", hint=hint)
+    folder = config.cache_folder
+    cached = cached_weights(recipe, folder)
     if cached is None:
-        click.echo(f"{_preparation_text(recipe)} into {config.cache_folder} (once)", err=True)
+        click.echo(f"{_preparation_text(recipe)} into {folder} (once)", err=True)
         with _bar() as progress:
-            obtain_weights(
-                recipe, config.cache_folder, config.environment(), DownloadListener(progress, _report_waiting)
-            )
+            obtain_weights(recipe, folder, config.environment(), DownloadListener(progress, _report_waiting))
     elif not is_gguf(cached):
-        raise ConfigError(f"`{cached}` is not a weights file", hint="pass a GGUF file; the download may be incomplete")
+        raise ConfigError(f"`{cached}` is not a weights file", hint=hint)
     if not recipe.hub and not recipe.path and not is_quick() and could_be_quick():
         click.echo(_NATIVE_BUILD_TIP, err=True)
     return recipe.name
@@ -110,7 +108,6 @@ def _report_waiting() -> None:
 
 @contextmanager
 def _bar() -> Generator[Progress | None]:
-    """Show a progress bar on a terminal."""
     if not sys.stderr.isatty():
         yield None
         return

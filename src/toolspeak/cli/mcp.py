@@ -95,8 +95,7 @@ def forget(name: str) -> None:
     from ..tools.mcp.approved_definitions import Pins
 
     with usage_errors():
-        count = Pins(load_config().state()).forget(name)
-        if not count:
+        if not Pins(load_config().state()).forget(name):
             raise UsageError(f"MCP server `{name}` has no approvals")
     click.echo(f"Deleted the approvals of `{escape(name)}`.")
 
@@ -158,8 +157,7 @@ def _tokens(config: Config) -> Tokens:
 
 def _print(review: Review, everything: bool = False) -> None:
     for line in review_lines(review, everything=everything):
-        colour = {"+": "green", "-": "red"}.get(line.lstrip()[:1])
-        click.secho(line, fg=colour)
+        click.secho(line, fg={"+": "green", "-": "red"}.get(line.lstrip()[:1]))
 
 
 def _approve(servers: McpServers, review: Review, yes: bool) -> None:
@@ -223,16 +221,15 @@ async def _with_review(config: Config, server: McpServer, work: Callable[[McpSer
 
 
 async def _summaries(config: Config, servers: Sequence[McpServer]) -> list[str]:
-    return await asyncio.gather(*(_summary(config, server) for server in servers))
+    async def summary(server: McpServer) -> str:
+        texts: list[str] = []
+        try:
+            await _with_review(config, server, lambda _, review: texts.append(approval_summary(review)))
+        except ToolspeakError as error:
+            return str(error)
+        return texts[0]
 
-
-async def _summary(config: Config, server: McpServer) -> str:
-    texts: list[str] = []
-    try:
-        await _with_review(config, server, lambda _, review: texts.append(approval_summary(review)))
-    except ToolspeakError as error:
-        texts.append(str(error))
-    return texts[0]
+    return await asyncio.gather(*map(summary, servers))
 
 
 # ---- review text

@@ -111,13 +111,11 @@ def _replay_locally(config: Config, recording: dict[str, Any], changes: dict[str
     if not isinstance(body, dict):
         raise UsageError("this request cannot be replayed, because its body was not recorded")
     route = replay_route(config, recording.get("upstream"), upstream, changes.get("model", ""))
-    record = RequestRecord(
-        recording["id"], recording["face"], recording["model"], recording["plan"], 0, (), "", Trace("", "", "")
-    )
+    about = (recording[name] for name in ("id", "face", "model", "plan"))
+    record = RequestRecord(*about, 0, (), "", Trace("", "", ""))
     served = msgspec.convert(recording.get("server_tools", ()), tuple[Tool, ...])
-    entry = RecordingEntry(
-        record, body=msgspec.json.encode(body), fields=recording["client"]["fields"], server_tools=served
-    )
+    fields = recording["client"]["fields"]
+    entry = RecordingEntry(record, body=msgspec.json.encode(body), fields=fields, server_tools=served)
     # Use the original settings, except for the requested changes.
     settings: dict[str, Any] = {**(recording.get("settings") or {}), **changes, "model": route.requested_model}
 

@@ -151,8 +151,7 @@ def _refused_text(decisions: Sequence[ApprovalDecision], yes: bool, foreign: fro
     if yes or len(undecided) < len(decisions) or not ways:
         ways.append("run in a terminal to be asked")
     count = "1 call was" if len(decisions) == 1 else f"{len(decisions)} calls were"
-    message = f"{count} refused, because there is no terminal to ask for approval ({names})"
-    return f"{message}: {', '.join(ways)}"
+    return f"{count} refused, because there is no terminal to ask for approval ({names}): {', '.join(ways)}"
 
 
 def _json(event: AgentEvent) -> None:

@@ -186,10 +186,8 @@ def _prepare_model(config: Config, upstream: str, model: str, settings: Mapping[
         return prepare_embedded(config, weights)
     conflicting = [f"--{name}" for name in ("adapter", "context") if settings[name]]
     if upstream and conflicting:
-        raise UsageError(
-            f"{' and '.join(conflicting)} can be used only with the embedded model, but requests go to {upstream}",
-            hint="omit either these options or --upstream",
-        )
+        why = f"can be used only with the embedded model, but requests go to {upstream}"
+        raise UsageError(f"{' and '.join(conflicting)} {why}", hint="omit either these options or --upstream")
     return ""
 
 

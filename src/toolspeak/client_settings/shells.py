@@ -25,7 +25,6 @@ class ShellSyntax(msgspec.Struct, frozen=True):
         return self.export.replace("{name}", name).replace("{value}", self.reference.replace("{name}", variable))
 
     def unset_command(self, name: str) -> str:
-        """Return the command that unsets a variable."""
         return self.unset.replace("{name}", name)
 
 

@@ -28,8 +28,6 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,100}")
 
 
 class SettingsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A client's settings file."""
-
     #: Path at which the client expects the file.
     path: str
     text: str

@@ -190,7 +190,6 @@ def trust(state: State, path: Path) -> str:
 
 
 def untrust(state: State, path: Path) -> None:
-    """Stop trusting a file."""
     state.delete(_trust_key(path))
 
 
@@ -202,7 +201,6 @@ def _trust_key(path: Path) -> str:
 
 
 def _read(path: Path) -> bytes | None:
-    """Return the file's contents, or None if it does not exist."""
     try:
         with path.open("rb") as file:
             data = file.read(_MAX_FILE_BYTES + 1)
@@ -226,8 +224,7 @@ _DEFAULT_FOLDERS = {"CACHE": ".cache", "CONFIG": ".config", "DATA": ".local/shar
 
 def _folder(environment: Mapping[str, str], kind: Literal["CACHE", "CONFIG", "DATA", "STATE"]) -> Path:
     """Return the user's toolspeak folder for files of this kind."""
-    home = Path(environment.get("HOME") or Path.home())
-    default = home / _DEFAULT_FOLDERS[kind]
+    default = Path(environment.get("HOME") or Path.home()) / _DEFAULT_FOLDERS[kind]
     xdg_path = environment.get("APPDATA" if sys.platform == "win32" else f"XDG_{kind}_HOME", "")
     # The XDG base directory specification says that relative paths must be ignored.
     return (Path(xdg_path) if Path(xdg_path).is_absolute() else default) / "toolspeak"

@@ -90,8 +90,6 @@ class Setting(msgspec.Struct, frozen=True):
 
 
 class TransportRoute(msgspec.Struct, frozen=True):
-    """Transport and proxy for a service."""
-
     transport: Literal["thin", "httpx2"] = "thin"
     #: The proxy's URL, which may contain a password, and the environment variable that contains it.
     proxy: Secret = Secret()
@@ -99,8 +97,6 @@ class TransportRoute(msgspec.Struct, frozen=True):
 
 
 class Endpoint(msgspec.Struct, frozen=True):
-    """Base URL, protocol and API key for a model."""
-
     provider: str
     model: str
     base_url: str
@@ -225,8 +221,6 @@ REQUIRED_FIELDS = {"upstreams": ("base_url",), "aliases": ("model",), "server_to
 
 
 class Layer(NamedTuple):
-    """The settings from one source."""
-
     source: Source
     where: str
     values: JSONObject
@@ -248,7 +242,6 @@ def redacted_url(url: str) -> str:
 
 
 def read_secret_file(path: str, where: str) -> Secret:
-    """Read a secret from a file."""
     try:
         text = Path(path).expanduser().read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:

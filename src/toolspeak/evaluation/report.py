@@ -14,8 +14,6 @@ from .statistics import ALL, Score, compute_score, score_by_category
 
 
 class SettingScores(msgspec.Struct, frozen=True):
-    """Statistics of one setting."""
-
     setting: EvalSetting
     #: Number of selected cases.
     chosen: int
@@ -54,7 +52,6 @@ def plain(report: EvalReport) -> JSONObject:
 
 
 def markdown(report: EvalReport) -> str:
-    """Render the report as Markdown."""
     where = f" at {report.base_url}" if report.base_url else ""
     lines = [
         f"# {cell(report.model + where)}",
@@ -68,27 +65,20 @@ def markdown(report: EvalReport) -> str:
     ]
     for row in report.rows:
         lines += [line(_cells(row, category, score)) for category, score in row.scores.items()]
-    unfinished = [row for row in report.rows if not _complete(row)]
-    if unfinished:
-        lines.append("")
-        for row in unfinished:
+    lines += [] if report.complete else [""]
+    for row in report.rows:
+        if not _complete(row):
             answered = row.scores[ALL].cases - row.scores[ALL].errors
             lines.append(f"Not finished: {cell(row.setting.label)}, {answered} of {row.chosen} cases answered.")
     return "\n".join(lines) + "\n"
 
 
 def _cells(row: SettingScores, category: str, score: Score) -> tuple[str, ...]:
-    return (
-        row.setting.label if category == ALL else "",
-        category,
-        f"{score.correct} of {score.cases} ({score.share:.1%})",
-        f"{score.low:.1%} to {score.high:.1%}",
-        str(score.errors),
-        str(score.requests),
-        str(score.retries),
-        f"{score.input_tokens} / {score.output_tokens}",
-        f"{score.median_seconds:.2f}",
-    )
+    label = row.setting.label if category == ALL else ""
+    right, interval = f"{score.correct} of {score.cases} ({score.share:.1%})", f"{score.low:.1%} to {score.high:.1%}"
+    counts = map(str, (score.errors, score.requests, score.retries))
+    tokens = f"{score.input_tokens} / {score.output_tokens}"
+    return (label, category, right, interval, *counts, tokens, f"{score.median_seconds:.2f}")
 
 
 def line(cells: Sequence[str]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -32,8 +33,6 @@ _MAX_TEXT_CHARS = 2_000
 
 
 class _Tally:
-    """Running totals of one case."""
-
     def __init__(self) -> None:
         self.requests = self.retries = 0
         self.usage = Usage()
@@ -53,48 +52,36 @@ class _Tally:
         self.text = reply.text[:_MAX_TEXT_CHARS]
 
 
+@dataclass
 class EvalRun:
-    """Runs cases with one client.
+    """Runs cases with one client."""
 
-    Args:
-        parallel: number of concurrent cases.
-        timeout: maximum time for one answer, in seconds.
-        on_result: called after every case.
-    """
-
-    def __init__(
-        self,
-        client: AsyncClient,
-        suite: Suite,
-        journal: ResultsFile,
-        *,
-        parallel: int = 4,
-        timeout: float | None = None,
-        on_result: Callable[[CaseResult], None] | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._client = client
-        self._suite = suite
-        self._journal = journal
-        self._parallel = parallel
-        self._timeout = timeout
-        self._on_result = on_result
-        self._clock = clock
-        self._errors = 0
-        #: Whether any case has ended without an error.
-        self.answered = False
+    client: AsyncClient
+    suite: Suite
+    journal: ResultsFile
+    _: KW_ONLY
+    #: Number of concurrent cases.
+    parallel: int = 4
+    #: Maximum time for one answer, in seconds.
+    timeout: float | None = None
+    #: Called after every case.
+    on_result: Callable[[CaseResult], None] | None = None
+    clock: Callable[[], float] = time.monotonic
+    errors: int = 0
+    #: Whether any case has ended without an error.
+    answered: bool = False
 
     @property
     def given_up(self) -> bool:
         """Whether the upstream counts as unavailable."""
-        return not self.answered and self._errors >= GIVE_UP_AFTER
+        return not self.answered and self.errors >= GIVE_UP_AFTER
 
     async def run(self, work: Work) -> None:
         """Run the unfinished cases. Raises UsageError if a result cannot be stored."""
         jobs = iter(list(self.missing(work)))
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(self._parallel):
+                for _ in range(self.parallel):
                     group.create_task(self._work(jobs))
         except ExceptionGroup as failed:
             raise failed.exceptions[0] from None  # all workers fail for the same reason, so report one error
@@ -103,7 +90,7 @@ class EvalRun:
         """Yield unfinished cases, alternating between settings, so an interrupted run can still compare them."""
         for number in range(max((len(cases) for _, cases in work), default=0)):
             for setting, cases in work:
-                if number < len(cases) and not self._journal.finished(setting, cases[number].id):
+                if number < len(cases) and not self.journal.finished(setting, cases[number].id):
                     yield setting, cases[number]
 
     async def _work(self, jobs: Iterator[tuple[EvalSetting, EvalCase]]) -> None:
@@ -111,15 +98,14 @@ class EvalRun:
             if self.given_up:
                 return
             record = await self._ask(setting, case)
-            self._journal.add(record)
-            self._errors += bool(record.error)
+            self.journal.add(record)
+            self.errors += bool(record.error)
             self.answered = self.answered or not record.error
-            if self._on_result is not None:
-                self._on_result(record)
+            if self.on_result is not None:
+                self.on_result(record)
 
     async def _ask(self, setting: EvalSetting, case: EvalCase) -> CaseResult:
-        """Run one case and return its result."""
-        tally, start, error = _Tally(), self._clock(), ""
+        tally, start, error = _Tally(), self.clock(), ""
         try:
             judgement = await self._rounds(setting, case, tally)
         except ModelError as failure:
@@ -147,15 +133,15 @@ class EvalRun:
             retries=tally.retries,
             input_tokens=tally.usage.input_tokens,
             output_tokens=tally.usage.output_tokens,
-            seconds=round(self._clock() - start, 3),
+            seconds=round(self.clock() - start, 3),
         )
 
     async def _rounds(self, setting: EvalSetting, case: EvalCase, tally: _Tally) -> Judgement:
         messages = list(case.messages)
         for number in range(_MAX_ROUNDS):
-            reply = await self._client.chat(messages, case.tools, timeout=self._timeout, **_options(setting))
+            reply = await self.client.chat(messages, case.tools, timeout=self.timeout, **_options(setting))
             tally.add(reply)
-            judgement = self._suite.judge(case, number, ModelAnswer(reply.calls, reply.text))
+            judgement = self.suite.judge(case, number, ModelAnswer(reply.calls, reply.text))
             if not judgement.correct or not judgement.results:
                 return judgement
             messages += _next_messages(reply.text, reply.calls, judgement.results)

@@ -30,8 +30,6 @@ def wilson(correct: int, total: int) -> tuple[float, float]:
 
 
 class Score(msgspec.Struct, frozen=True):
-    """Statistics of a set of cases."""
-
     cases: int
     correct: int
     #: Cases that ended in an upstream error; they count as wrong.
@@ -52,7 +50,6 @@ class Score(msgspec.Struct, frozen=True):
 
 
 def compute_score(records: Sequence[CaseResult]) -> Score:
-    """Compute the statistics of these cases."""
     total, correct = len(records), sum(each.correct for each in records)
     low, high = wilson(correct, total)
     faults = Counter(each.fault for each in records if each.fault)

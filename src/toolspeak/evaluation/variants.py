@@ -19,8 +19,6 @@ _MAX_CASES = 10_000
 
 
 class CallVariant(NamedTuple):
-    """One way of calling tools."""
-
     mode: Mode = "auto"
     plan: Plan = ""
     #: Whether to request constrained output if the upstream supports it.

@@ -160,13 +160,10 @@ class WriteBehindKeyValue:
         except ToolspeakError as error:
             _log.warning("cannot read earlier turns from the database: %s", error)
         for key in missing:
-            if key in values:
-                self._local.put(key, values[key], _ABSENT_SECONDS)
-            else:
-                self._local.put(_absence_key(key), True, _ABSENT_SECONDS)
+            name, value = (key, values[key]) if key in values else (_absence_key(key), True)
+            self._local.put(name, value, _ABSENT_SECONDS)
 
     async def renew(self, keys: Iterable[str]) -> None:
-        """Reload values from the database."""
         keys = list(keys)
         await self.settle()
         for key in keys:
@@ -227,7 +224,6 @@ def _instance(instances: dict[str, T], url: str, make: Callable[[], T]) -> T:
 
 
 def sql_key_value(url: str) -> SqlKeyValue:
-    """Return the key-value store in the database at a URL."""
     return _instance(_states, url, lambda: SqlKeyValue(Database(url)))
 
 

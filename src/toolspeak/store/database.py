@@ -103,7 +103,6 @@ class Database:
         return await self._in_thread(self.write, work, then)
 
     def close(self) -> None:
-        """Close all connections and threads."""
         if self._threads is not None:
             self._threads.shutdown()
             self._threads = None
@@ -207,15 +206,13 @@ def is_current(connection: sa.Connection) -> bool:
     """Whether the schema is up to date. Raises ConfigError if the store was written by a newer version of toolspeak."""
     revision = _revision(connection)
     if revision is not None and revision > HEAD:
-        raise ConfigError(
-            f"the store was written by a newer version of toolspeak (schema {revision}; this version supports {HEAD})",
-            hint="upgrade toolspeak, or use another database",
-        )
+        schemas = f"schema {revision}; this version supports {HEAD}"
+        message = f"the store was written by a newer version of toolspeak ({schemas})"
+        raise ConfigError(message, hint="upgrade toolspeak, or use another database")
     return revision == HEAD
 
 
 def has_store(connection: sa.Connection) -> bool:
-    """Whether the database contains a store of any version."""
     return _revision(connection) is not None
 
 
@@ -259,8 +256,6 @@ _UNREACHABLE_HINT = "check that the server is running and that host, port, user,
 #: Primary result codes of SQLite (the low byte of its extended codes).
 _SQLITE_TRANSIENT = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _SQLITE_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-_SQLITE_FULL = {sqlite3.SQLITE_FULL}
-_SQLITE_READ_ONLY = {sqlite3.SQLITE_READONLY}
 
 #: PostgreSQL's SQLSTATE codes (or prefixes) for lost connection, server shutdown or startup, too many connections,
 #: serialization failure, deadlock, lock not available and read-only transaction.
@@ -281,7 +276,6 @@ def is_transient(error: exc.SQLAlchemyError) -> bool:
 
 
 def store_error(error: exc.SQLAlchemyError, where: str) -> StoreError:
-    """Translate a database error to a `StoreError`."""
     if isinstance(error, exc.TimeoutError):
         return _retryable(f"all connections to the store at {where} are in use")
     cause = error.orig if isinstance(error, exc.DBAPIError) else error
@@ -289,12 +283,12 @@ def store_error(error: exc.SQLAlchemyError, where: str) -> StoreError:
     detail = " ".join(str(cause).split())[:300]
     state = _state(error)
     code = _code(cause) if isinstance(cause, sqlite3.Error) else 0
-    if code in _SQLITE_FULL or state.startswith(_POSTGRES_FULL):
+    if code == sqlite3.SQLITE_FULL or state.startswith(_POSTGRES_FULL):
         return StoreFullError(f"no space left in the store at {where}: {detail}", hint="free some space and try again")
     if code in _SQLITE_DAMAGED or state.startswith(_POSTGRES_DAMAGED):
         hint = "check it with `toolspeak sessions doctor`, then restore a backup or use another store"
         return StoreDamagedError(f"the store at {where} is damaged: {detail}", hint=hint)
-    if code in _SQLITE_READ_ONLY:
+    if code == sqlite3.SQLITE_READONLY:
         hint = "check its permissions, copy it to a disk that can be written, or set TOOLSPEAK_STORE to another store"
         return StoreReadOnlyError(f"the store at {where} can be read but not written: {detail}", hint=hint)
     if isinstance(error, exc.DataError | exc.IntegrityError):

@@ -31,7 +31,6 @@ class Recordings:
         self._added = 0
 
     def add(self, identifier: str, model: str, body: JSONValue) -> None:
-        """Store one recording."""
         self.add_all([(identifier, model, body)])
 
     def add_all(self, several: Iterable[tuple[str, str, JSONValue]]) -> None:
@@ -67,7 +66,6 @@ class Recordings:
         return parse_json(matches[0]) if matches else None
 
     def last(self) -> JSONValue:
-        """Return the newest recording, or None."""
         query = self._bodies().order_by(recordings.c.created.desc()).limit(1)
         body = self._database.read(lambda connection: connection.execute(query).scalar())
         return parse_json(body) if body is not None else None

@@ -154,17 +154,13 @@ recordings = _table(
 
 
 def upsert(
-    connection: sa.Connection,
-    table: sa.Table,
-    values: Mapping[str, Any],
-    where: sa.ColumnElement[bool] | None = None,
+    connection: sa.Connection, table: sa.Table, values: Mapping[str, Any], where: sa.ColumnElement[bool] | None = None
 ) -> sa.Executable:
     """Return a statement that inserts a row, or updates the row with the same key if it matches `where`."""
     keys = [column.name for column in table.primary_key]
     updates = {name: value for name, value in values.items() if name not in keys}
-    return (
-        _insert(connection, table).values(values).on_conflict_do_update(index_elements=keys, set_=updates, where=where)
-    )
+    insert = _insert(connection, table).values(values)
+    return insert.on_conflict_do_update(index_elements=keys, set_=updates, where=where)
 
 
 def insert_new(connection: sa.Connection, table: sa.Table, values: Mapping[str, Any] | None = None) -> sa.Executable:

@@ -42,9 +42,7 @@ class SessionJournal(Protocol):
     """A session with a single writer. Only `start`, `change` and `finish` may be called from several tasks."""
 
     @property
-    def session(self) -> str:
-        """The session id."""
-        ...
+    def session(self) -> str: ...
 
     async def entries(self) -> tuple[Entry, ...]:
         """Return the conversation so far, repaired: every call has a result, and no answer is running."""
@@ -79,8 +77,7 @@ class SessionJournal(Protocol):
     async def change(self, call_id: str, change: FileChange) -> None:
         """Record in one commit that a running call is about to change a file.
 
-        Raises:
-            UsageError: the call is not running, so the file must not be changed.
+        Raises UsageError if the call is not running, so the file must not be changed.
         """
         ...
 
@@ -111,9 +108,7 @@ class SessionStore(Protocol):
     async def journal(self, session: str = "") -> SessionJournal:
         """Open a session for writing; an empty id creates a new one.
 
-        Raises:
-            NoSessionError: there is no such session.
-            SessionBusyError: another writer holds the session.
+        Raises NoSessionError if there is no such session, and SessionBusyError if another writer holds the session.
         """
         ...
 
@@ -219,19 +214,16 @@ class MemorySessions:
         self._journals: dict[str, MemoryJournal] = {}
 
     async def journal(self, session: str = "") -> MemoryJournal:
-        """Open a session for writing; an empty id creates a new one."""
         if not session:
             session = f"memory-{next(_NUMBERS)}"
             self._journals[session] = MemoryJournal(session)
             return self._journals[session]
         if session not in self._journals:
-            raise NoSessionError(
-                f"there is no session `{session:.80}`", hint="sessions in memory are lost when the agent ends"
-            )
+            hint = "sessions in memory are lost when the agent ends"
+            raise NoSessionError(f"there is no session `{session:.80}`", hint=hint)
         journal = self._journals[session]
         if journal.in_use:
-            raise SessionBusyError(
-                f"the session `{session}` is in use", hint="wait until it is closed, or start another session"
-            )
+            hint = "wait until it is closed, or start another session"
+            raise SessionBusyError(f"the session `{session}` is in use", hint=hint)
         journal.in_use = True
         return journal

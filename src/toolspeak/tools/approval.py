@@ -110,10 +110,8 @@ class Approval:
                 # The answer to the previous question may cover this call as well.
                 decision = self._decide_by_rules(tool, arguments, context, sandboxed, why, yes_counts)
                 decision = decision or await self._decide_by_person(tool, arguments, context, sandboxed, why)
-        firm = bool(why) and not yes_counts
-        decision = msgspec.structs.replace(
-            decision, name=tool.name, call_id=context.call_id, tainted=context.tainted, firm=firm
-        )
+        about = {"name": tool.name, "call_id": context.call_id, "tainted": context.tainted}
+        decision = msgspec.structs.replace(decision, **about, firm=bool(why) and not yes_counts)
         self.decisions.append(decision)
         return decision
 
@@ -138,9 +136,7 @@ class Approval:
             for rule in self._allow:
                 if rule.covers(tool, arguments):
                     return ApprovalDecision(True, f"the rule `{rule}` allows it", "rule")
-        if self._yes and sandboxed:
-            return _ALLOWED_BY_YES
-        return None
+        return _ALLOWED_BY_YES if self._yes and sandboxed else None
 
     async def _decide_by_person(
         self, tool: Tool, arguments: JSONObject, context: CallContext, sandboxed: bool, why: str

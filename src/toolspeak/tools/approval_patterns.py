@@ -69,11 +69,7 @@ class ApprovalPattern(msgspec.Struct, frozen=True):
 
 
 def parse_pattern(text: str) -> ApprovalPattern:
-    """Parse one pattern.
-
-    Raises:
-        UsageError: the pattern is invalid.
-    """
+    """Parse one pattern. Raises UsageError if the pattern is invalid."""
     if len(text) > _MAX_CHARS:
         raise UsageError(f"the pattern `{text[:40]}…` is longer than {_MAX_CHARS} characters")
     name, bracket, rest = text.strip().partition("(")
@@ -83,7 +79,6 @@ def parse_pattern(text: str) -> ApprovalPattern:
 
 
 def parse_patterns(texts: Iterable[str | ApprovalPattern]) -> tuple[ApprovalPattern, ...]:
-    """Parse a list of patterns."""
     if isinstance(texts, str):
         raise UsageError("patterns must be a list of strings", hint="wrap a single pattern in a list")
     return tuple(each if isinstance(each, ApprovalPattern) else parse_pattern(each) for each in texts)

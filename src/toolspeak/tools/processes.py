@@ -35,8 +35,6 @@ _READ_BYTES = 64 * 1024
 
 
 class ProcessLimits(msgspec.Struct, frozen=True):
-    """Resource limits for one command."""
-
     #: Seconds of wall-clock time.
     seconds: float = 120.0
     #: Seconds of processor time per process.
@@ -54,8 +52,6 @@ class ProcessLimits(msgspec.Struct, frozen=True):
 
 
 class ProcessResult(msgspec.Struct, frozen=True):
-    """The output of a command, and how it ended."""
-
     #: Standard output and standard error, interleaved.
     output: str
     #: The exit code. A negative value is the number of the signal that ended the command.
@@ -72,7 +68,6 @@ class StopSignal:
         self.reader, self._writer = os.pipe()
 
     def set(self) -> None:
-        """Stop the command."""
         with suppress(OSError):
             os.write(self._writer, b"x")
 
@@ -131,8 +126,7 @@ def run_process(
             start_new_session=True,
             bufsize=0,
         )
-        assert process.stdin is not None
-        assert process.stdout is not None
+        assert process.stdin is not None and process.stdout is not None
         with process.stdin, process.stdout:
             return _ProcessRun(process, limits, stop, emit, info_fd, orphan_killer).run()
     finally:
@@ -140,8 +134,6 @@ def run_process(
 
 
 class _ProcessRun:
-    """One command, from start to end."""
-
     def __init__(
         self,
         process: subprocess.Popen[bytes],
@@ -151,8 +143,7 @@ class _ProcessRun:
         info_fd: int,
         orphan_killer: OrphanKiller,
     ) -> None:
-        assert process.stdout is not None
-        assert process.stdin is not None
+        assert process.stdout is not None and process.stdin is not None
         self._stdin = process.stdin
         self._orphan_killer = orphan_killer
         self._process = process

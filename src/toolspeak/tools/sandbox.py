@@ -52,8 +52,6 @@ _PROBE_TIMEOUT = 20
 
 
 class SandboxedCommand(NamedTuple):
-    """A command line that runs inside a sandbox."""
-
     command: list[str]
     #: File descriptors that the command must inherit.
     pass_fds: tuple[int, ...]
@@ -96,7 +94,6 @@ class Sandbox(msgspec.Struct, frozen=True):
                 os.close(descriptor)
 
     def environment(self, variables: Mapping[str, str]) -> dict[str, str]:
-        """Return the environment variables for a sandboxed command."""
         visible = (*_SYSTEM, *self.readable, self.work)
         search_path = [path for path in variables.get("PATH", "").split(os.pathsep) if _is_within(path, visible)]
         paths = os.pathsep.join(dict.fromkeys([*search_path, *_PATHS]))
@@ -138,7 +135,6 @@ def counts_processes_apart() -> bool:
 
 
 def harmless_environment(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment variables on the allow list."""
     return {name: text for name, text in variables.items() if name in _PASSED_VARIABLES or name.startswith("LC_")}
 
 
@@ -146,9 +142,7 @@ def work_folder(path: str | os.PathLike[str]) -> str:
     """Check a work directory and return its real path.
 
     A folder that contains the home directory is rejected, because the user's keys would be readable.
-
-    Raises:
-        UsageError: the folder does not exist, or must not be exposed.
+    Raises UsageError if the folder does not exist, or must not be exposed.
     """
     folder = Path(path)
     try:
@@ -172,9 +166,7 @@ def _is_within(path: str, folders: Iterable[str]) -> bool:
 
 def _system_bind(path: str) -> list[str]:
     """Return the bubblewrap options that expose a system folder read-only, or as the same link if it is a link."""
-    if os.path.islink(path):
-        return ["--symlink", os.readlink(path), path]
-    return ["--ro-bind-try", path, path]
+    return ["--symlink", os.readlink(path), path] if os.path.islink(path) else ["--ro-bind-try", path, path]
 
 
 def own_folders(work: str) -> tuple[str, ...]:

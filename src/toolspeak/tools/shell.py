@@ -38,9 +38,7 @@ class Shell:
 
     `sandbox` is True (the default: use one if possible), `"require"` or False. `env` adds environment variables; of the
     surrounding environment, only harmless variables are passed on.
-
-    Raises:
-        UsageError: the work directory cannot be used, or a required sandbox is not available.
+    Raises UsageError if the work directory cannot be used, or a required sandbox is not available.
     """
 
     def __init__(
@@ -169,7 +167,6 @@ async def _wait_until_done(running: asyncio.Future[ProcessResult]) -> None:
 
 
 def _tool_output(outcome: ProcessResult, limits: ProcessLimits) -> ToolOutput:
-    """Format the result for the model."""
     text, status = outcome.output, ""
     if outcome.ended:
         status = f"[{_END_TEXTS[outcome.ended].format(limits=limits)}]"

@@ -31,7 +31,6 @@ class Spans:
         self._tracer = tracer
 
     def trace_request(self, record: RequestRecord, context: RequestContext, provider: str) -> None:
-        """Export the span of a finished request."""
         from opentelemetry.propagate import extract
         from opentelemetry.trace import SpanKind, Status, StatusCode
 

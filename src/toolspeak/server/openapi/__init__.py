@@ -81,8 +81,7 @@ def document(version: str) -> JSONObject:
     paths: JSONObject = {}
     for (method, path), route in sorted(all_routes().items()):
         if method != "HEAD":
-            template = path.replace(_NAME, "{name}")
-            paths.setdefault(template, {})[method.lower()] = _operation(method, path, route)
+            paths.setdefault(path.replace(_NAME, "{name}"), {})[method.lower()] = _operation(method, path, route)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -165,7 +164,6 @@ code { font-family: ui-monospace, monospace; } b { display: inline-block; min-wi
 
 @cache
 def page(version: str) -> bytes:
-    """Render the document as an HTML page."""
     description = document(version)
     by_tag: dict[str, list[str]] = {}
     for path, operations in description["paths"].items():

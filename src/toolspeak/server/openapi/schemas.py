@@ -18,7 +18,6 @@ OBJECT: JSONObject = {"type": "object"}
 
 @cache
 def components() -> JSONObject:
-    """Return the schemas by name."""
     return msgspec.json.decode(files(__name__.rpartition(".")[0]).joinpath("components.json").read_bytes())
 
 

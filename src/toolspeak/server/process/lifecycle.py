@@ -129,7 +129,6 @@ class Lifecycle:
         await respond(send, status, msgspec.json.encode({"status": word}))
 
     def all_counters(self) -> Counters:
-        """Return the summed counters of all workers."""
         return sum_counters((self.own_counters(), *self._others()))
 
     def own_counters(self, *, ended: bool = False) -> Counters:

@@ -57,8 +57,6 @@ _TICKS_PER_SECOND = 10
 
 
 class ServerOptions(msgspec.Struct, frozen=True):
-    """Options of the server process."""
-
     workers: int = 1
     #: Seconds for running requests to finish during shutdown.
     drain: float = 30.0
@@ -238,7 +236,6 @@ def _run_process(
     counters: WorkerCounters | None,
     on_ready: Callable[[], None],
 ) -> None:
-    """Run one server process."""
     if counters is not None:
         app.lifecycle.join(counters)
     config = uvicorn.Config(
@@ -280,8 +277,7 @@ def bind_sockets(host: str, port: int) -> list[socket.socket]:
                 listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if family == socket.AF_INET6:
                 listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            actual_port = port or sockets[0].getsockname()[1]
-            listener.bind((address[0], actual_port, *address[2:]))
+            listener.bind((address[0], port or sockets[0].getsockname()[1], *address[2:]))
             # From now on, connections queue and are not refused while workers start.
             listener.listen(_BACKLOG)
     except (OSError, OverflowError, UnicodeError) as error:  # OverflowError: invalid port; UnicodeError: invalid name

@@ -45,7 +45,6 @@ class WorkerRpc:
         self._server: asyncio.Server | None = None
 
     async def listen(self) -> None:
-        """Start accepting calls."""
         with suppress(FileNotFoundError):  # remove the socket of the previous worker
             (self._folder / self._name).unlink()
         try:
@@ -55,7 +54,6 @@ class WorkerRpc:
             _log.warning("cannot listen for calls from other workers: %s", error)
 
     async def close(self) -> None:
-        """Stop accepting calls."""
         if self._server is not None:
             self._server.close()
             with suppress(FileNotFoundError):
@@ -94,7 +92,6 @@ class WorkerRpc:
 
 
 async def _read_request(reader: asyncio.StreamReader) -> bytes:
-    """Read a complete call."""
     pieces: list[bytes] = []
     size = 0
     while size <= _MAX_REQUEST_BYTES and (piece := await reader.read(_MAX_REQUEST_BYTES)):

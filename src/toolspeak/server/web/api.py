@@ -95,7 +95,6 @@ class PageApi:
                 return await self._requests.answer_worker(what, about)
 
     async def close(self) -> None:
-        """Cancel a running probe and close the session store."""
         await self._models.close()
         self._sessions.close()
 

@@ -32,14 +32,10 @@ _ANY_TOOL = (Tool("any"),)
 
 
 class _Busy(UsageError):
-    """A probe is already running."""
-
     status = 409
 
 
 class ModelsApi:
-    """Lists and probes the models of a gateway."""
-
     def __init__(self, gateway: Callable[[], Gateway]) -> None:
         self._gateway = gateway
         self._task: asyncio.Task[None] | None = None
@@ -85,7 +81,6 @@ class ModelsApi:
     # ---- probes
 
     def progress(self) -> JSONObject:
-        """Return the progress of the most recent probe."""
         return dict(self._progress)
 
     def probe(self, model: str, caller: Caller) -> JSONObject:
@@ -122,7 +117,6 @@ class ModelsApi:
             self._progress["running"] = False
 
     async def close(self) -> None:
-        """Cancel the running probe."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

@@ -105,7 +105,6 @@ class Pages:
         }
 
     async def show(self, route: Route, caller: Caller, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the response for a page."""
         route = route_for_headers(route, scope["headers"])
         match route.page:
             case "root":

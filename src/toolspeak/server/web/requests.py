@@ -124,7 +124,6 @@ class RequestsApi:
     # ---- this worker
 
     async def answer_worker(self, what: str, about: JSONObject) -> JSONValue:
-        """Answer a query from another worker."""
         if self._recorder is None:
             return None
         match what:

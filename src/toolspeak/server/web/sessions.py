@@ -35,8 +35,6 @@ _NOTE_CODES = {name: f"page_{name}" for name in ("plan", "error", "record", "sec
 
 
 class ChatCall(msgspec.Struct, frozen=True):
-    """A tool call with its result."""
-
     name: str
     arguments: str = "{}"
     id: str = ""
@@ -50,16 +48,12 @@ class ChatCall(msgspec.Struct, frozen=True):
 
 
 class ChatRound(msgspec.Struct, frozen=True):
-    """One model round: text, tool calls and results."""
-
     text: str = ""
     reasoning: str = ""
     calls: tuple[ChatCall, ...] = ()
 
 
 class PageAnswer(msgspec.Struct, frozen=True):
-    """The answer to a question."""
-
     rounds: tuple[ChatRound, ...] = ()
     content: str = ""
     reasoning: str = ""
@@ -75,14 +69,11 @@ class PageAnswer(msgspec.Struct, frozen=True):
 
 
 class QuestionAnswer(msgspec.Struct, frozen=True):
-    """A question and its answer."""
-
     question: str
     answer: PageAnswer
 
 
 def to_transcript(exchange: QuestionAnswer) -> tuple[Message, Answer]:
-    """Convert a question and its answer to transcript entries."""
     chat_answer = exchange.answer
     rounds = tuple(Round(each.text, _records(each), each.reasoning) for each in chat_answer.rounds)
     usage = Usage(chat_answer.input_tokens, chat_answer.output_tokens)
@@ -251,7 +242,6 @@ class SessionsApi:
         return self._store.of(owner)
 
     def close(self) -> None:
-        """Close the store."""
         if self._store is not None:
             self._store.close()
 

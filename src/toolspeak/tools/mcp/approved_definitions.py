@@ -31,9 +31,8 @@ class Definition(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def hash(self) -> str:
         """A hash of everything that a model reads."""
-        return hashlib.sha256(
-            msgspec.json.encode([self.name, self.description, self.schema], order="sorted")
-        ).hexdigest()
+        text = msgspec.json.encode([self.name, self.description, self.schema], order="sorted")
+        return hashlib.sha256(text).hexdigest()
 
 
 class DefinitionChanges(msgspec.Struct, frozen=True):
@@ -64,7 +63,6 @@ class Pins:
         self._state = state
 
     def compare(self, server: McpServer, offered: tuple[Definition, ...]) -> DefinitionChanges:
-        """Compare the definitions that a server offers with the approved ones."""
         approved = self._approved(server)
         if approved is None:
             return DefinitionChanges(True, added=offered)

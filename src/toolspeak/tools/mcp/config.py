@@ -74,14 +74,12 @@ class McpServer(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def prefix(self) -> str:
-        """The prefix for the names of the server's tools."""
         return f"{_NOT_IN_NAMES.sub('_', self.name)}__"
 
     @property
     def identity(self) -> str:
         """A stable identifier of the server, without secrets."""
-        what = msgspec.json.encode([self.command, self.args, self.cwd, self.url])
-        return hashlib.sha256(what).hexdigest()[:16]
+        return hashlib.sha256(msgspec.json.encode([self.command, self.args, self.cwd, self.url])).hexdigest()[:16]
 
 
 def command_for(what: str, server: McpServer) -> str:
@@ -148,12 +146,9 @@ def _server(name: str, row: JSONValue, variables: Mapping[str, str], file: str) 
     for field in ("url", "command", "cwd"):
         fields[field] = _expand(fields[field], variables, where)
     fields["args"] = tuple(_expand(each, variables, where) for each in entry.args)
-    fields["oauth"] = msgspec.structs.replace(
-        entry.oauth,
-        client_id=_expand(entry.oauth.client_id, variables, where),
-        client_secret=_expand(entry.oauth.client_secret, variables, where),
-        private_key_file=_expand(entry.oauth.private_key_file, variables, where),
-    )
+    credentials = {name: getattr(entry.oauth, name) for name in ("client_id", "client_secret", "private_key_file")}
+    credentials = {name: _expand(text, variables, where) for name, text in credentials.items()}
+    fields["oauth"] = msgspec.structs.replace(entry.oauth, **credentials)
     for field in ("env", "headers"):
         fields[field] = {key: _expand(value, variables, where) for key, value in fields[field].items()}
     return McpServer(**fields)
@@ -183,7 +178,6 @@ def _check_client_credentials(oauth: OAuth, where: str) -> None:
 
 
 def _expand(text: str, variables: Mapping[str, str], where: str) -> str:
-    """Replace each `${NAME}` by its value."""
 
     def value(match: re.Match[str]) -> str:
         name, otherwise = match.groups()

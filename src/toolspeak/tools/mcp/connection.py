@@ -77,15 +77,12 @@ class McpConnection:
         self._closing = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._failed = False
-        self._filter = ListingFilter(
-            lambda: self._client.session.protocol_version if self._client is not None else None
-        )
+        self._filter = ListingFilter(lambda: self._client.session.protocol_version if self._client else None)
         #: Whether the server has announced that its list of tools has changed.
         self.stale = False
 
     @property
     def alive(self) -> bool:
-        """Whether the connection is open and has not failed."""
         return self._client is not None and not self._failed and not self._child.ended.is_set()
 
     @property
@@ -185,12 +182,8 @@ class McpConnection:
         from mcp.client import Client
         from mcp_types import Implementation
 
-        return Client(
-            await self._transport(stack),
-            client_info=Implementation(name="toolspeak", version=version("toolspeak")),
-            message_handler=self._on_message,
-            cache=None,
-        )
+        transport, name = await self._transport(stack), Implementation(name="toolspeak", version=version("toolspeak"))
+        return Client(transport, client_info=name, message_handler=self._on_message, cache=None)
 
     async def _transport(self, stack: AsyncExitStack) -> Transport:
         if self._server.command:
@@ -244,9 +237,8 @@ class McpConnection:
                 return self._lost(f"ended during {what}")
             if self._server.url and inner.code not in _REQUEST_ERRORS:
                 return self._lost(f"failed during {what}: {inner.message[:_MAX_MESSAGE_CHARS]}")
-            return ToolError(
-                f"the MCP server `{self._server.name}` refused {what}: {inner.message[:_MAX_MESSAGE_CHARS]}"
-            )
+            message = inner.message[:_MAX_MESSAGE_CHARS]
+            return ToolError(f"the MCP server `{self._server.name}` refused {what}: {message}")
         if isinstance(inner, ValidationError):
             return self._lost(f"answered {what} with an invalid MCP message: {validation_reason(inner)}")
         if isinstance(inner, FileNotFoundError):
@@ -286,7 +278,6 @@ _MIME = re.compile(r"[a-z0-9.+-]{1,60}/[a-z0-9.+-]{1,80}")
 
 
 def definition_of(offered: OfferedTool) -> Definition:
-    """Convert the SDK's tool type to a `Definition`."""
     hints = offered.annotations
     read_only = hints is not None and hints.read_only_hint is True
     return Definition(offered.name, offered.description or "", offered.input_schema, read_only)
@@ -403,8 +394,6 @@ def _guarded_transport(server: McpServer, resolver: Resolver | None) -> httpx2.A
     names, secure = allowed_hosts(server), server.url.lower().startswith("https:")
 
     class BoundedBody(httpx2.AsyncByteStream):
-        """A response body with a size limit."""
-
         def __init__(self, inner: httpx2.AsyncByteStream) -> None:
             self._inner = inner
 

@@ -34,8 +34,6 @@ _MAX_REASON_CHARS = 300
 
 
 class RejectedTool(msgspec.Struct, frozen=True):
-    """A tool that was removed from a listing."""
-
     #: Name of the tool; empty if it has no valid name.
     name: str
     reason: str
@@ -122,8 +120,6 @@ _Stream = TypeVar("_Stream", bound="ReadStream[Any] | WriteStream[Any]")
 
 
 class _WrappedStream(Generic[_Stream]):
-    """A wrapper around one of the SDK's streams."""
-
     def __init__(self, inner: _Stream, listing_filter: ListingFilter) -> None:
         self._inner = inner
         self._filter = listing_filter

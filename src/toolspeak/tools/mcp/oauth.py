@@ -84,7 +84,6 @@ class Tokens:
         self._state = state
 
     def has(self, server: McpServer) -> bool:
-        """Return whether a login for a server is stored."""
         return bool(self.read(server).tokens)
 
     def read(self, server: McpServer) -> _StoredLogin:
@@ -93,7 +92,6 @@ class Tokens:
         return msgspec.convert(stored, _StoredLogin) if stored is not None else _StoredLogin()
 
     def write(self, server: McpServer, stored: _StoredLogin) -> None:
-        """Store a login."""
         self._state.put(_key(server), msgspec.to_builtins(stored))
 
     def forget(self, server: McpServer) -> bool:
@@ -138,8 +136,6 @@ def _anonymous(needed: Callable[[], LoginNeeded]) -> httpx2.Auth:
     import httpx2
 
     class AnonymousAuth(httpx2.Auth):
-        """Sends requests without a token."""
-
         async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
             response = yield request
             if response.status_code == _UNAUTHORIZED:
@@ -287,21 +283,15 @@ def program_authorization(server: McpServer, refuse: LoginErrorFactory) -> httpx
 
 
 def _program_provider(server: McpServer, refuse: LoginErrorFactory) -> OAuthClientProvider:
-    from mcp.client.auth.extensions.client_credentials import (
-        ClientCredentialsOAuthProvider,
-        PrivateKeyJWTOAuthProvider,
-    )
+    from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider, PrivateKeyJWTOAuthProvider
 
     oauth = server.oauth
+    client = (server.url, _MemoryTokenStorage(), oauth.client_id)
     # Scopes are not passed, because the SDK always requests those that the server announces.
     if oauth.private_key_file:
         signs = _assertion_signer(server, refuse)
-        return PrivateKeyJWTOAuthProvider(
-            server.url, _MemoryTokenStorage(), oauth.client_id, signs, issuer=oauth.issuer
-        )
-    return ClientCredentialsOAuthProvider(
-        server.url, _MemoryTokenStorage(), oauth.client_id, oauth.client_secret, oauth.client_auth, issuer=oauth.issuer
-    )
+        return PrivateKeyJWTOAuthProvider(*client, signs, issuer=oauth.issuer)
+    return ClientCredentialsOAuthProvider(*client, oauth.client_secret, oauth.client_auth, issuer=oauth.issuer)
 
 
 def _assertion_signer(server: McpServer, refuse: LoginErrorFactory) -> Callable[[str], Awaitable[str]]:
@@ -317,17 +307,13 @@ def _assertion_signer(server: McpServer, refuse: LoginErrorFactory) -> Callable[
             why = error.strerror if isinstance(error, OSError) else "it is not a PEM file"
             raise refuse(f"the key `{oauth.private_key_file}` cannot be read: {why}") from None
         about = SignedJWTParameters(
-            issuer=oauth.client_id,
-            subject=oauth.client_id,
-            signing_key=key,
-            signing_algorithm=oauth.signing_algorithm,
+            issuer=oauth.client_id, subject=oauth.client_id, signing_key=key, signing_algorithm=oauth.signing_algorithm
         )
         try:
             return await about.create_assertion_provider()(audience)
         except Exception as error:  # the signing libraries raise various exceptions
-            kind = type(error).__name__
-            why = f"the key `{oauth.private_key_file}` cannot sign with {oauth.signing_algorithm} ({kind})"
-            raise refuse(why) from None
+            fault = f"cannot sign with {oauth.signing_algorithm} ({type(error).__name__})"
+            raise refuse(f"the key `{oauth.private_key_file}` {fault}") from None
 
     return signed
 

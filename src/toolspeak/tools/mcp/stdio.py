@@ -49,12 +49,10 @@ class Child:
         self._stderr = b""
 
     def add_stderr(self, data: bytes) -> None:
-        """Record output from standard error."""
         self._stderr = (self._stderr + data)[-_MAX_STDERR_BYTES:]
 
     @property
     def last_stderr_line(self) -> str:
-        """The last line that the server wrote to standard error."""
         lines = self._stderr.decode(errors="replace").strip().splitlines()
         return lines[-1][:300] if lines else ""
 
@@ -175,8 +173,7 @@ async def _write_messages(
     assert process.stdin is not None
     with suppress(ConnectionError, OSError):
         async for message in outgoing:
-            text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
-            process.stdin.write(text.encode() + b"\n")
+            process.stdin.write(message.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
             await process.stdin.drain()
 
 

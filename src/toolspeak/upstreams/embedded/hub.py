@@ -222,8 +222,6 @@ def _parts(first: HubFile, files: Mapping[str, HubFile]) -> list[HubFile]:
 
 
 class _Hub:
-    """A client that fetches one model from the hub."""
-
     def __init__(self, model: HubName, environment: Mapping[str, str]) -> None:
         self._model = model
         self._endpoint = (environment.get("HF_ENDPOINT") or _ENDPOINT).rstrip("/")
@@ -264,7 +262,6 @@ class _Hub:
         partial.replace(target)
 
     def _explain(self, error: Exception) -> WeightsError:
-        """Convert a download failure to a `WeightsError` with a hint."""
         host = urllib.parse.urlsplit(self._endpoint).netloc
         status = error.code if isinstance(error, urllib.error.HTTPError) else 0
         with suppress(AttributeError):

@@ -21,8 +21,6 @@ _PROMPT_CACHE_MIB = 64
 
 
 class Recipe(msgspec.Struct, frozen=True):
-    """The model to run, and its settings."""
-
     #: Path of the model file, and its name on the hub if it was downloaded from there.
     path: str = ""
     hub: str = ""

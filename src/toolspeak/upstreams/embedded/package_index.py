@@ -195,8 +195,6 @@ def size_of(file: Path) -> int:
 
 
 class _Links(HTMLParser):
-    """Collects the links on an index page."""
-
     def __init__(self) -> None:
         super().__init__()
         self.hrefs: list[str] = []
@@ -213,8 +211,7 @@ def _without_credentials(index: str) -> tuple[str, dict[str, str]]:
     if not separator:
         return index, {}
     user, _, password = credentials.partition(":")
-    plain = f"{urllib.parse.unquote(user)}:{urllib.parse.unquote(password)}"
-    basic = base64.b64encode(plain.encode()).decode()
+    basic = base64.b64encode(f"{urllib.parse.unquote(user)}:{urllib.parse.unquote(password)}".encode()).decode()
     return parts._replace(netloc=host).geturl(), {"Authorization": f"Basic {basic}"}
 
 
@@ -252,7 +249,6 @@ def _origin(url: str) -> tuple[str, str]:
 
 @contextmanager
 def work_folder(folder: Path) -> Generator[Path]:
-    """Create a temporary folder inside a download folder."""
     with tempfile.TemporaryDirectory(prefix=_WORK, dir=folder) as work:
         yield Path(work)
 
@@ -315,5 +311,4 @@ def _error_text(error: Exception) -> str:
     # The text of these errors quotes the response or the URL, which do not belong in a message.
     if isinstance(error, HTTPException) and not isinstance(error, OSError):
         return f"its response is not valid HTTP ({type(error).__name__})"
-    reason = getattr(error, "reason", None)
-    return str(reason or error)[:_MAX_REASON_CHARS]
+    return str(getattr(error, "reason", None) or error)[:_MAX_REASON_CHARS]

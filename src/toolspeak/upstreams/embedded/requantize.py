@@ -45,8 +45,6 @@ class NotConvertible(Exception):
 
 
 class _Tensor(NamedTuple):
-    """The header entry of a tensor."""
-
     kind: int
     weights: int
     #: Offset of the data from the first tensor, and the position in the header of the format and this offset.
@@ -86,8 +84,6 @@ def _gap(end: int) -> bytes:
 
 
 class _Head:
-    """Reads the header of a GGUF file."""
-
     def __init__(self, content: bytearray) -> None:
         self.content = content
         self.at = 0

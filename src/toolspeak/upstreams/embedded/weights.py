@@ -35,8 +35,6 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 
 class DownloadListener(NamedTuple):
-    """Callbacks for the progress of a download."""
-
     #: Receives the progress of a download, even if another process performs it.
     progress: Progress | None = None
     #: Called once if this process has to wait for another process that is downloading.
@@ -137,7 +135,6 @@ def cached_file(weights: Weights, folder: Path) -> Path | None:
 
 
 def unreadable(what: str, path: Path, error: OSError) -> WeightsError:
-    """Return the error for a cached file that cannot be read."""
     return WeightsError(
         f"{what} cannot be read from {path}: {error.strerror or error}",
         hint="make that file and its folder readable, or set XDG_CACHE_HOME to another folder",
@@ -271,5 +268,4 @@ def _not_fetched(weights: Weights, folder: Path, why: str) -> WeightsError:
     if (folder / weights.file_name).is_file():
         message = f"the file {folder / weights.file_name} is damaged (its hash differs); {message}"
         by_hand += " in its place"
-    hint = f"{by_hand}, or use your own model: --model FILE.gguf, or --upstream URL"
-    return WeightsError(message, hint=hint)
+    return WeightsError(message, hint=f"{by_hand}, or use your own model: --model FILE.gguf, or --upstream URL")
