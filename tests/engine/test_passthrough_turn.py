@@ -195,7 +195,7 @@ def read_whole(events: list[Event], at: int, request: Request = REQUEST) -> tupl
     actions = [*turn.start()]
     for event in events[:at]:
         actions += turn.feed(1, event)
-    return split_actions([*actions, *turn.read_whole(events[at:])])
+    return split_actions([*actions, *turn.read_whole(1, events[at:])])
 
 
 @given(ANY_EVENTS, ENDS, st.integers(0, 20), st.sampled_from(REQUESTS))

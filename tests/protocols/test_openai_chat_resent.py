@@ -334,7 +334,7 @@ def test_a_demanded_call_without_tools_is_noted():
 
 
 def test_the_number_of_kept_fields_is_bounded_and_none_is_stale(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(resent, "_MAX_OPTIONS", 3)
+    monkeypatch.setattr(resent, "_MAX_FIELDS", 3)
     resent._field_wires.clear()
     for number in range(50):  # none of these options is kept by anybody else, so their addresses come again
         options = Options(seed=number % 7, extra={"own": number})
