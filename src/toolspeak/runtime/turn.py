@@ -33,7 +33,7 @@ LONG_ANSWER_CHARS = 64 * 1024
 SLOW_SECONDS = 0.005
 #: Number of characters in the messages of a request above which calls in the answer are parsed in a worker thread,
 #: because they are compared with these messages.
-LONG_REQUEST_CHARS = 64 * 1024
+LONG_REQUEST_CHARS = 128 * 1024
 
 #: Seconds after a finish reason within which nearly every answer ends.
 _END_SECONDS = 0.25
@@ -270,7 +270,9 @@ class EngineTurn:
         size = _text_size(batch)
         self._chars += size
         if self._request is not None and any(map(_may_begin_call, batch)):
-            self._is_slow = self._is_slow or is_long(self._request)
+            assert self._posted is not None
+            may_be_long = len(self._posted.payload) > LONG_REQUEST_CHARS  # in bytes, with all that is sent
+            self._is_slow = self._is_slow or (may_be_long and is_long(self._request))
             self._request = None
         return self._is_slow or size > SLICE_CHARS or self._chars > LONG_ANSWER_CHARS
 
@@ -453,8 +455,11 @@ def is_long(request: Request) -> bool:
     """Whether the messages of a request contain so much text that comparing a call with them takes long."""
     size = 0
     for message in request.messages:
-        size += sum(len(part.text) for part in message.parts if type(part) is TextPart)
-        size += sum(len(result.content) for result in message.results)
+        for part in message.parts:
+            if type(part) is TextPart:
+                size += len(part.text)
+        for result in message.results:
+            size += len(result.content)
     return size > LONG_REQUEST_CHARS
 
 
