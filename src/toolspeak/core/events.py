@@ -181,7 +181,8 @@ def _plain_reply(events: Iterable[Event]) -> Reply:
             texts.append(event.text)
         elif type(event) is UsageSeen:
             usage = event.usage
-        elif type(event) is Finish:
+        else:
+            assert type(event) is Finish
             reason = event.reason
     return Reply("".join(texts), finish_reason=reason, usage=usage)
 

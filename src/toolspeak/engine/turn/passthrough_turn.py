@@ -100,7 +100,8 @@ class PassthroughTurn:
                 emitted.append(event)
             elif type(event) is UsageSeen:
                 self._usage = event.usage
-            elif type(event) is Finish:
+            else:
+                assert type(event) is Finish
                 self._reason = event.reason
         self._over = True
         emitted += (UsageSeen(self._usage), Finish(self._reason))

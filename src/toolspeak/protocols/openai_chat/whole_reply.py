@@ -131,8 +131,8 @@ def decode_reply(body: bytes) -> list[Event] | None:
         events += (CallStart(index, call.function.name, call.id), CallArgs(index, call.function.arguments))
     events += map(CallEnd, range(len(calls)))
     if (usage := reply.usage) is not None:
-        given, made = usage.prompt_tokens_details, usage.completion_tokens_details
-        cached, reasoning = given and given.cached_tokens, made and made.reasoning_tokens
+        inputs, outputs = usage.prompt_tokens_details, usage.completion_tokens_details
+        cached, reasoning = inputs and inputs.cached_tokens, outputs and outputs.reasoning_tokens
         events.append(UsageSeen(Usage(usage.prompt_tokens, usage.completion_tokens, cached or 0, reasoning or 0)))
     events.append(Finish(reason))
     return events

@@ -174,8 +174,8 @@ class ClientConnection(asyncio.Protocol):
         if self._fast_path is not None and self._complete and not self._pending_bytes and not self.answering:
             split = self._fast_path.known_heads.split(data)
             version = split and self._fast_path.version()  # before the access check, during which it may change
-            known = split and self._fast_path.known_heads.by_digest.get(split[0])
-            if split and known and known.version == version and self._take_known(known, split[1]):
+            head = split and self._fast_path.known_heads.by_digest.get(split[0])
+            if split and head and head.version == version and self._take_known(head, split[1]):
                 return
         self._progressed = self._complete and not self._pending_bytes  # true for the first data of a request
         self._pending_bytes += len(data)
@@ -331,13 +331,13 @@ class ClientConnection(asyncio.Protocol):
 
     # ---- requests whose head is known
 
-    def _take_known(self, known: KnownHead, body: bytes) -> bool:
+    def _take_known(self, head: KnownHead, body: bytes) -> bool:
         """Answer a request whose head is known, without parser and task. Returns False if it needs them."""
         fast_path = self._fast_path
         if fast_path is None or self._overloaded():
             return False
-        request = HttpRequest(self, {**known.scope, **self._addresses}, body=body)
-        request.admitted = (known.route, known.caller)
+        request = HttpRequest(self, {**head.scope, **self._addresses}, body=body)
+        request.admitted = (head.route, head.caller)
         before = self.current, self.newest
         self.current = self.newest = request
         if fast_path.take(request):
