@@ -111,8 +111,8 @@ def _replay_locally(config: Config, recording: dict[str, Any], changes: dict[str
     if not isinstance(body, dict):
         raise UsageError("this request cannot be replayed, because its body was not recorded")
     route = replay_route(config, recording.get("upstream"), upstream, changes.get("model", ""))
-    about = (recording[name] for name in ("id", "face", "model", "plan"))
-    record = RequestRecord(*about, 0, (), "", Trace("", "", ""))
+    name, face, own, plan = (recording[field] for field in ("id", "face", "model", "plan"))
+    record = RequestRecord(name, face, own, plan, 0, (), "", Trace("", "", ""))
     served = msgspec.convert(recording.get("server_tools", ()), tuple[Tool, ...])
     fields = recording["client"]["fields"]
     entry = RecordingEntry(record, body=msgspec.json.encode(body), fields=fields, server_tools=served)

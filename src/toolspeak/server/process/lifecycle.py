@@ -136,12 +136,9 @@ class Lifecycle:
         numbers = self.metrics.counters
         numbers.gauges = {}
         if not ended:
-            numbers.gauges = {
-                "toolspeak_requests_in_flight": float(len(self._running) + len(self.exchanges)),
-                "toolspeak_draining": float(self.draining),
-                "toolspeak_workers": 1.0,
-                **gauges_of_this_process(),
-            }
+            in_flight = float(len(self._running) + len(self.exchanges))
+            numbers.gauges = {"toolspeak_requests_in_flight": in_flight, "toolspeak_draining": float(self.draining)}
+            numbers.gauges |= {"toolspeak_workers": 1.0, **gauges_of_this_process()}
         return numbers
 
     # ---- shutdown

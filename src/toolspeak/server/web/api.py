@@ -179,9 +179,8 @@ def _read_results() -> list[JSONValue]:
     """Read the evaluation results in the working directory, newest first."""
     results: list[JSONValue] = []
     try:
-        paths = [
-            path for path in Path(_RESULTS_FOLDER).glob("**/results.json") if path.stat().st_size <= _MAX_RESULTS_BYTES
-        ]
+        files = Path(_RESULTS_FOLDER).glob("**/results.json")
+        paths = [path for path in files if path.stat().st_size <= _MAX_RESULTS_BYTES]
         paths.sort(key=lambda path: path.stat().st_mtime, reverse=True)
         for path in paths[:_MAX_RESULTS]:
             with suppress(msgspec.DecodeError, UnicodeDecodeError):

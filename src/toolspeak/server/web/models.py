@@ -60,15 +60,13 @@ class ModelsApi:
         stored = gateway.probes.stored(resolved) if gateway.probes is not None else None
         planned = plan(Request(name, (), _ANY_TOOL), lookup, settings)
         profile: JSONObject = msgspec.to_builtins(lookup.profile)
+        place = {"provider": resolved.provider, "base_url": redacted_url(resolved.base_url)}
+        reasons = {"rule": lookup.rule, "why": lookup.why, "plan": planned.kind, "plan_why": planned.why}
         return {
             "name": name,
-            "provider": resolved.provider,
-            "base_url": redacted_url(resolved.base_url),
+            **place,
             "protocol": resolved.protocol,
-            "rule": lookup.rule,
-            "why": lookup.why,
-            "plan": planned.kind,
-            "plan_why": planned.why,
+            **reasons,
             "mode": settings.mode,
             "profile": profile,
             # Fields that differ from the profile of an unknown model.

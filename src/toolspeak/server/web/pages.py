@@ -59,12 +59,9 @@ _ResponseHandler: TypeAlias = Callable[[Route, Caller, Mapping[str, str]], Await
 
 _INDEX = "index.html"
 _STATIC_FOLDER = Path(__file__).parent / "static"
-_CONTENT_TYPES = {
-    ".html": b"text/html; charset=utf-8",
-    ".css": b"text/css; charset=utf-8",
-    ".js": b"text/javascript; charset=utf-8",
-    ".svg": b"image/svg+xml",
-}
+_HTML, _TEXT = b"text/html; charset=utf-8", b"text/plain; charset=utf-8"
+_SCRIPT, _STYLE = b"text/javascript; charset=utf-8", b"text/css; charset=utf-8"
+_CONTENT_TYPES = {".html": _HTML, ".css": _STYLE, ".js": _SCRIPT, ".svg": b"image/svg+xml"}
 _POLICY = b"default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; object-src 'none'"
 #: Headers with which the page can run only its own scripts, connect only to this server, and not be framed.
 _STATIC_HEADERS: Sequence[tuple[bytes, bytes]] = (
@@ -109,16 +106,16 @@ class Pages:
         match route.page:
             case "root":
                 if not _prefers_html(scope) or not await _send_file(_INDEX, scope, send):
-                    await respond(send, 200, _ROOT, b"text/plain; charset=utf-8", [(b"vary", b"accept")])
+                    await respond(send, 200, _ROOT, _TEXT, [(b"vary", b"accept")])
             case "page_file":
                 if not await _send_file(str(route.fields["name"]), scope, send):
                     await self.missing(scope, send, route.error_protocol)
             case "docs":
                 from ..openapi import PAGE_HEADERS, page
 
-                await respond(send, 200, page(_version()), b"text/html; charset=utf-8", headers=PAGE_HEADERS)
+                await respond(send, 200, page(_version()), _HTML, headers=PAGE_HEADERS)
             case "session":
-                await respond(send, 200, LINK_PAGE, b"text/html; charset=utf-8", headers=LINK_HEADERS)
+                await respond(send, 200, LINK_PAGE, _HTML, headers=LINK_HEADERS)
             case "session_begin":
                 await self._begin_session(scope, receive, send)
             case "session_end":
@@ -346,8 +343,7 @@ class _StaticFile(NamedTuple):
 def _static_files() -> dict[str, _StaticFile]:
     files: dict[str, _StaticFile] = {}
     for path in sorted(_STATIC_FOLDER.iterdir()):
-        kind = _CONTENT_TYPES.get(path.suffix)
-        if kind is not None:
+        if kind := _CONTENT_TYPES.get(path.suffix):
             data = path.read_bytes()
             files[path.name] = _StaticFile(kind, data, f'"{hashlib.sha256(data).hexdigest()[:32]}"'.encode())
     return files

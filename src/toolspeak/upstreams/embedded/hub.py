@@ -127,10 +127,9 @@ def cached_file(model: HubName, cache: Path) -> Path | None:
 
 def _recorded_files(folder: Path) -> list[HubFile]:
     """Return the files downloaded into a folder, as the hub listed them."""
-    try:
+    with suppress(*ABSENT, msgspec.DecodeError):
         return msgspec.json.decode((folder / _RECORD).read_bytes(), type=list[HubFile])
-    except (*ABSENT, msgspec.DecodeError):
-        return []
+    return []
 
 
 def obtain(
@@ -194,10 +193,9 @@ def _select_files(model: HubName, listed: Iterable[HubFile]) -> list[HubFile]:
         first = next((file for file in usual if file is not None), None) or next(iter(usable.values()), None)
     if first is None:
         available = ", ".join(sorted(file.base for file in usable.values())[:12])
-        hint = (
-            f"available: {available}" if available else "choose a model with GGUF files; their names often end in -GGUF"
-        )
+        advice = "choose a model with GGUF files; their names often end in -GGUF"
         missing = model.file or (f"file with quantization {model.quant}" if model.quant else "GGUF file")
+        hint = f"available: {available}" if available else advice
         raise WeightsError(f"the model {model} has no {missing}", hint=hint)
     return _parts(first, usable)
 
@@ -232,9 +230,8 @@ class _Hub:
             raise WeightsError("`HF_ENDPOINT` is not a URL", hint="for example https://huggingface.co")
 
     def files(self) -> list[HubFile]:
-        request = urllib.request.Request(
-            f"{self._endpoint}/api/models/{self._model}/tree/main?recursive=true", headers=self._headers
-        )
+        url = f"{self._endpoint}/api/models/{self._model}/tree/main?recursive=true"
+        request = urllib.request.Request(url, headers=self._headers)
         try:
             with self._opener.open(request, timeout=_ANSWER_SECONDS) as answer:
                 return msgspec.json.decode(answer.read(_MAX_LIST_BYTES), type=list[HubFile])
@@ -255,10 +252,8 @@ class _Hub:
             raise self._explain(error) from error
         if not _matches(partial, file):
             partial.unlink()
-            raise WeightsError(
-                f"{file.path} of {self._model} is corrupt: its size or hash differs from the hub's list",
-                hint="the download was discarded; try again",
-            )
+            message = f"{file.path} of {self._model} is corrupt: its size or hash differs from the hub's list"
+            raise WeightsError(message, hint="the download was discarded; try again")
         partial.replace(target)
 
     def _explain(self, error: Exception) -> WeightsError:

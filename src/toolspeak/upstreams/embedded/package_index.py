@@ -18,7 +18,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from html.parser import HTMLParser
 from http.client import HTTPException, HTTPMessage
 from pathlib import Path
@@ -185,10 +185,9 @@ def _largest_in(folder: Path) -> int:
 
 def size_of(file: Path) -> int:
     """Return the size of a file in bytes, or 0 if it does not exist."""
-    try:
+    with suppress(OSError):
         return file.stat().st_size
-    except OSError:
-        return 0
+    return 0
 
 
 # ---- the index
