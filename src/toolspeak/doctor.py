@@ -45,11 +45,8 @@ _MAX_SHOWN_CHARS = 100
 
 CHECKS = ("configuration", "reachable", "key", "model", "answer", "streaming", "native tools", "tool calls")
 
-_TOOL = Tool(
-    "get_weather",
-    "The weather in a city.",
-    {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
-)
+_PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+_TOOL = Tool("get_weather", "The weather in a city.", _PARAMETERS)
 _HELLO = "Answer with one short sentence: what is the capital of Norway?"
 _COUNT = "Count from one to twelve, in words."
 _WEATHER = "What is the weather in Oslo? Use the tool."

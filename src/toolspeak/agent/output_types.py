@@ -143,8 +143,8 @@ def _schema_and_converter(kind: Any) -> tuple[JSONObject, Callable[[JSONValue], 
     root = schema.get("$ref", "")
     if root:  # upstreams that enforce a schema require an object at its root
         schema = cast("JSONObject", definitions[root.rpartition("/")[2]])
-    whole = {**schema, "$defs": definitions} if _refers(schema) else schema
-    return whole, lambda value: convert_argument(value, kind)
+    refers = b'"$ref"' in msgspec.json.encode(schema)
+    return {**schema, "$defs": definitions} if refers else schema, lambda value: convert_argument(value, kind)
 
 
 def _checked(schema: JSONObject) -> JSONObject:
@@ -153,10 +153,6 @@ def _checked(schema: JSONObject) -> JSONObject:
         wrong = note.detail.rpartition(": ")[2]
         raise UsageError(f"`output_type` is not a JSON schema of draft 2020-12: {wrong} is wrong")
     return schema
-
-
-def _refers(schema: JSONObject) -> bool:
-    return b'"$ref"' in msgspec.json.encode(schema)
 
 
 def _uses_pydantic(kind: Any) -> bool:

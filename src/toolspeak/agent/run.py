@@ -150,7 +150,9 @@ class TaskRun:
             number = len(rounds.completed)
             action = rounds.feed(result, self._loop.time())
             if len(rounds.completed) > number:
-                self._round_complete(rounds)
+                completed = rounds.completed[-1]
+                _log.info("round %d complete: %s", number + 1, counted(len(completed.calls), "call"))
+                self._emit(RoundComplete(number + 1, completed))
         return action
 
     async def _end(self, answer: Answer) -> Answer:
@@ -158,12 +160,6 @@ class TaskRun:
         rounds, requests = counted(len(answer.rounds), "round"), counted(answer.requests, "request")
         _log.info("finished after %s and %s: %s", rounds, requests, answer.status)
         return answer
-
-    def _round_complete(self, rounds: Rounds) -> None:
-        number = len(rounds.completed)
-        completed = rounds.completed[-1]
-        _log.info("round %d complete: %s", number, counted(len(completed.calls), "call"))
-        self._emit(RoundComplete(number, completed))
 
     async def _with_valid_output(self, output: OutputType, answer: Answer, entries: Sequence[Entry]) -> Answer:
         """Check the type of the final answer. If it does not fit, ask again, at most as often as `retries` says."""

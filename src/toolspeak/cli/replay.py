@@ -87,12 +87,9 @@ def command(identifier: str, as_json: bool, upstream: str, protocol: str | None,
 
 
 def _calls(recording: dict[str, Any]) -> list[str]:
-    return [
-        f"{candidate['name']}({msgspec.json.encode(candidate['arguments']).decode()})"
-        for attempt in recording["trace"]["attempts"]
-        for candidate in attempt["candidates"]
-        if candidate["verdict"] == "call"
-    ]
+    candidates = [each for attempt in recording["trace"]["attempts"] for each in attempt["candidates"]]
+    calls = [each for each in candidates if each["verdict"] == "call"]
+    return [f"{each['name']}({msgspec.json.encode(each['arguments']).decode()})" for each in calls]
 
 
 def _replay_locally(config: Config, recording: dict[str, Any], changes: dict[str, str], upstream: str) -> Any:

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import msgspec
 
 from ..client import AsyncClient
-from ..core.types import JSONValue, Message, TextPart, ToolCall, ToolResult, Usage
+from ..core.types import JSONObject, JSONValue, Message, TextPart, ToolCall, ToolResult, Usage
 from ..engine.turn.trace import TracedReply
 from ..errors import ModelError, ToolspeakError, UpstreamError
 from .cases import EvalCase, Judgement, ModelAnswer, Suite
@@ -32,13 +32,16 @@ _MAX_ROUNDS = 8
 _MAX_TEXT_CHARS = 2_000
 
 
-class _Tally:
-    def __init__(self) -> None:
-        self.requests = self.retries = 0
-        self.usage = Usage()
-        self.plans: list[str] = []
-        self.calls: list[list[dict[str, JSONValue]]] = []
-        self.text = ""
+class _Tally(msgspec.Struct):
+    """The fields of a case's result that add up over its rounds."""
+
+    plans: list[str] = []
+    calls: list[list[JSONObject]] = []
+    text: str = ""
+    requests: int = 0
+    retries: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
 
     def add(self, reply: TracedReply) -> None:
         attempts = reply.trace().attempts
@@ -46,7 +49,8 @@ class _Tally:
         # An attempt is a retry if the previous attempt was in the same phase and had a fault.
         pairs = pairwise(attempts)
         self.retries += sum(first.fault is not None and first.phase == second.phase for first, second in pairs)
-        self.usage += reply.usage
+        usage = Usage(self.input_tokens, self.output_tokens) + reply.usage
+        self.input_tokens, self.output_tokens = usage.input_tokens, usage.output_tokens
         self.plans.append(reply.trace().plan)
         self.calls.append([{"name": call.name, "arguments": call.arguments} for call in reply.calls])
         self.text = reply.text[:_MAX_TEXT_CHARS]
@@ -126,13 +130,7 @@ class EvalRun:
             fault=judgement.fault,
             detail="" if error else judgement.detail[:_MAX_TEXT_CHARS],
             error=error[:_MAX_TEXT_CHARS],
-            plans=tally.plans,
-            calls=tally.calls,
-            text=tally.text,
-            requests=tally.requests,
-            retries=tally.retries,
-            input_tokens=tally.usage.input_tokens,
-            output_tokens=tally.usage.output_tokens,
+            **msgspec.structs.asdict(tally),
             seconds=round(self.clock() - start, 3),
         )
 

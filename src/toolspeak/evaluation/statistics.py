@@ -54,6 +54,7 @@ def compute_score(records: Sequence[CaseResult]) -> Score:
     low, high = wilson(correct, total)
     faults = Counter(each.fault for each in records if each.fault)
     times = [each.seconds for each in records]
+    totals = ("requests", "retries", "input_tokens", "output_tokens")
     return Score(
         cases=total,
         correct=correct,
@@ -61,10 +62,7 @@ def compute_score(records: Sequence[CaseResult]) -> Score:
         share=correct / total if total else 0.0,
         low=low,
         high=high,
-        requests=sum(each.requests for each in records),
-        retries=sum(each.retries for each in records),
-        input_tokens=sum(each.input_tokens for each in records),
-        output_tokens=sum(each.output_tokens for each in records),
+        **{name: sum(getattr(each, name) for each in records) for name in totals},
         seconds=round(sum(times), 3),
         median_seconds=round(median(times), 3) if times else 0.0,
         faults=dict(sorted(faults.items(), key=lambda item: (-item[1], item[0]))),

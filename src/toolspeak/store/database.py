@@ -75,7 +75,7 @@ class Database:
         _all.add(self)
         try:
             if not self.read(is_current):
-                if existing and not self.read(has_store):
+                if existing and self.read(_revision) is None:
                     raise NoStoreError(f"there is no store in the database {self.where}", hint=MISSING_STORE_HINT)
                 self.write(migrate)
             self._patience = patience
@@ -210,10 +210,6 @@ def is_current(connection: sa.Connection) -> bool:
         message = f"the store was written by a newer version of toolspeak ({schemas})"
         raise ConfigError(message, hint="upgrade toolspeak, or use another database")
     return revision == HEAD
-
-
-def has_store(connection: sa.Connection) -> bool:
-    return _revision(connection) is not None
 
 
 def migrate(connection: sa.Connection) -> None:

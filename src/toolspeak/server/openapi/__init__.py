@@ -29,8 +29,8 @@ SUMMARIES = {
     "ollama_generate": "Complete a prompt (Ollama generate)",
     **{name: page.summary for name, page in PAGES.items()},
 }
-_TAGS = {"anthropic": "Anthropic", "gemini": "Gemini", "ollama": "Ollama"}
-_TAGS |= dict.fromkeys(("openai", "models", "model"), "OpenAI")
+_OPENAI = dict.fromkeys(("openai", "models", "model"), "OpenAI")
+_TAGS = {**_OPENAI, "anthropic": "Anthropic", "gemini": "Gemini", "ollama": "Ollama"}
 _OWN_TAG = "Server"
 #: Default for pages missing from `PAGES`, so the document can still be generated.
 _UNKNOWN = Page("")

@@ -208,7 +208,17 @@ def serve(
     limit = raise_file_limit()
     sockets = bind_sockets(host, port)
     ready = partial(on_ready, sockets[0].getsockname()[1])
-    run_process = partial(_run_process, app, make_gateway, options, sockets, _max_connections(limit))
+
+    def run_process(worker: Worker | None, counters: WorkerCounters | None, ready: Callable[[], None]) -> None:
+        if counters is not None:
+            app.lifecycle.join(counters)
+        config = _uvicorn_config(app, options, _max_connections(limit))
+        # Exclude loaded modules from garbage collection: scanning them would pause all requests.
+        gc.freeze()
+        gc.set_threshold(_GC_THRESHOLD, *gc.get_threshold()[1:])
+        sys.setswitchinterval(_SWITCH_SECONDS)
+        ToolspeakServer(config, app, make_gateway, options, worker, counters, ready).run(sockets)
+
     if options.workers == 1:
         run_process(None, None, ready)
         return 0
@@ -226,19 +236,8 @@ def serve(
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _run_process(
-    app: App,
-    make_gateway: Callable[[], Gateway],
-    options: ServerOptions,
-    sockets: list[socket.socket],
-    max_connections: int | None,
-    worker: Worker | None,
-    counters: WorkerCounters | None,
-    on_ready: Callable[[], None],
-) -> None:
-    if counters is not None:
-        app.lifecycle.join(counters)
-    config = uvicorn.Config(
+def _uvicorn_config(app: App, options: ServerOptions, max_connections: int | None) -> uvicorn.Config:
+    return uvicorn.Config(
         app,
         access_log=False,
         log_config=None,
@@ -252,11 +251,6 @@ def _run_process(
         server_header=False,
         proxy_headers=False,  # not needed, and it would cost time on every request
     )
-    # Exclude loaded modules from garbage collection: scanning them would pause all requests.
-    gc.freeze()
-    gc.set_threshold(_GC_THRESHOLD, *gc.get_threshold()[1:])
-    sys.setswitchinterval(_SWITCH_SECONDS)
-    ToolspeakServer(config, app, make_gateway, options, worker, counters, on_ready).run(sockets)
 
 
 def load_engine() -> None:

@@ -163,13 +163,9 @@ class _TokenStorage:
     async def set_tokens(self, tokens: OAuthToken) -> None:
         """Store new tokens, with the metadata needed to renew them."""
         context = self.context
-        stored = _StoredLogin(
-            tokens.model_dump(mode="json", exclude_none=True),
-            None if tokens.expires_in is None else time.time() + tokens.expires_in,
-            _plain(context.client_info),
-            _plain(context.oauth_metadata),
-            _plain(context.protected_resource_metadata),
-        )
+        ends = None if tokens.expires_in is None else time.time() + tokens.expires_in
+        metadata = (context.client_info, context.oauth_metadata, context.protected_resource_metadata)
+        stored = _StoredLogin(_plain(tokens), ends, *map(_plain, metadata))
         self._tokens.write(self._server, stored)
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
