@@ -40,7 +40,6 @@ PATIENCE = 60.0
 _CONNECT = 5.0
 #: Token limit of each answer: enough for a sentence or a call.
 _MAX_TOKENS = 64
-#: Maximum length of quoted text in a result.
 _MAX_SHOWN_CHARS = 100
 
 CHECKS = ("configuration", "reachable", "key", "model", "answer", "streaming", "native tools", "tool calls")
@@ -51,7 +50,6 @@ _HELLO = "Answer with one short sentence: what is the capital of Norway?"
 _COUNT = "Count from one to twelve, in words."
 _WEATHER = "What is the weather in Oslo? Use the tool."
 
-#: Fixes by connection error.
 _CONNECTION_FIXES: tuple[tuple[type[BaseException], str], ...] = (
     (
         ssl.SSLCertVerificationError,
@@ -72,7 +70,6 @@ class CheckResult(msgspec.Struct, frozen=True):
     check: str
     status: Status
     says: str
-    #: How to fix the problem; empty if there is none.
     fix: str = ""
 
 
@@ -87,7 +84,6 @@ class DoctorTarget(msgspec.Struct, frozen=True):
     settings: Settings
     known: Capabilities
     has_key: bool = False
-    #: Whether the server forwards the clients' own keys.
     forwards: bool = False
 
     @property
@@ -313,7 +309,6 @@ def _answer(exam: _Examination) -> CheckResult:
 
 
 _WRONG_PROTOCOL = "the response does not match `protocol`, or the path is wrong: check both (most base URLs end in /v1)"
-#: Fixes by HTTP status.
 _STATUS_FIXES = {
     **dict.fromkeys((0, 200), _WRONG_PROTOCOL),
     **dict.fromkeys((404, 405), "correct the base URL: most end in /v1"),

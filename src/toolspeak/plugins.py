@@ -46,7 +46,6 @@ class Plugin(msgspec.Struct, frozen=True):
     version: str
     #: The object to load, as `module:attribute`.
     value: str
-    #: Whether the configuration allows the plugin.
     allowed: bool
 
 
@@ -61,7 +60,6 @@ class Plugins:
         self._upstreams: dict[str, Callable[..., Any]] | None = None
         self._dialects: dict[str, Dialect] | None = None
         self._extended: WeakSet[Capabilities] = WeakSet()
-        #: Plugins that were skipped, and why.
         self.notes: list[Note] = []
 
     def dialects(self) -> Mapping[str, Dialect]:

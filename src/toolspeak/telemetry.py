@@ -24,7 +24,6 @@ INPUT_TOKENS = "gen_ai.usage.input_tokens"
 OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
 ERROR_TYPE = "error.type"
 STATUS = "http.response.status_code"
-#: Value of the attribute `OPERATION`.
 CHAT = "chat"
 
 # ---- toolspeak's own attributes

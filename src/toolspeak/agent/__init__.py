@@ -52,7 +52,6 @@ _REQUEST_DEFAULTS: dict[str, JSONValue] = {"stream_calls": "checked", "marks": "
 TOOL_SECONDS = 600.0
 #: Seconds for which `close` waits for cancelled tasks.
 _CLOSE_TIMEOUT = 30.0
-#: Prompt that resumes an interrupted answer.
 _CONTINUE = "Your last answer was interrupted. Go on with the task where it stopped."
 
 Tools: TypeAlias = Iterable[Executable | Callable[..., Any]]

@@ -20,9 +20,7 @@ from ..tools.wrappers import MAX_OUTPUT_CHARS, ReadMore, Truncated, cut_short, i
 
 T = TypeVar("T")
 
-#: Seconds to wait for a cancelled tool before abandoning it.
 _GRACE = 5.0
-#: Maximum length of an exception message that the model sees.
 _MAX_ERROR_CHARS = 500
 #: Timeout of a call that starts after the deadline, so it fails immediately.
 _MIN_SECONDS = 0.001

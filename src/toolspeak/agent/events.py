@@ -27,7 +27,6 @@ class AgentResult(msgspec.Struct, frozen=True, omit_defaults=True):
     notes: tuple[Note, ...]
     #: Session id, for continuing or resuming.
     session: str
-    #: Number of model requests.
     requests: int
     #: The value of the agent's `output_type`; None without one, or if the task is not complete.
     output: Any = None

@@ -22,7 +22,6 @@ from ..errors import UsageError
 from ..parsing import parse
 from ..tools.function_schemas import convert_argument, type_schemas
 
-#: Maximum length of a problem in a message to the model.
 _MAX_PROBLEM_CHARS = 500
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 _FENCE = "```"

@@ -56,7 +56,6 @@ from .events import (
 )
 from .output_types import OutputType, ParsedOutput
 
-#: Callback that receives each event.
 EmitEvent: TypeAlias = Callable[[AgentEvent], None]
 
 _log = logging.getLogger("toolspeak.agent")
@@ -82,7 +81,6 @@ class AgentOptions(msgspec.Struct, frozen=True):
     tool_timeout: float | None = None
     #: Settings and fields for every model request.
     options: Mapping[str, JSONValue] = {}
-    #: The type that the final answer must have.
     output: OutputType | None = None
     #: The caller's object that tools receive in `CallContext.deps`.
     deps: Any = None
@@ -106,7 +104,6 @@ class TaskRun:
         self._stop = asyncio.Event()
         self._events: list[Event] = []  # events of the current answer
         self._loop = asyncio.get_running_loop()
-        #: The value of the output type in the final answer.
         self.parsed = ParsedOutput()
 
     def cancel(self) -> None:

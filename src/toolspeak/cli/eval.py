@@ -303,7 +303,6 @@ def _count(work: Work) -> int:
     return sum(len(cases) for _, cases in work)
 
 
-#: Names of the settings that an evaluation sets itself.
 _SET_BY_RUN = frozenset({"mode", "plan", "dialect", "marks", "constrain", "retries", "probe"})
 
 

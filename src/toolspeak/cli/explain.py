@@ -69,7 +69,6 @@ def report_lines(recording: dict[str, Any], *, full: bool = False) -> Iterator[s
         yield safe(f"no call: {trace['why_no_call']}")
 
 
-#: Maps a timing field to its label.
 _TIMES = {"first_token": "first token", "held": "held back", "tooled": "tools"}
 
 

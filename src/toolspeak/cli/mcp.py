@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 #: Maximum number of lines to diff, which takes quadratic time. A definition has a few dozen.
 _MAX_DIFF_LINES = 2000
-#: Lines of context around a change.
 _CONTEXT_LINES = 2
 _EXAMPLES = """\b
 Examples:

@@ -33,7 +33,6 @@ Examples:
 """
 _PROTOCOLS: list[str] = [name for name in get_args(UpstreamProtocol) if name]
 _Field = Callable[[dict[str, Any]], object]
-#: Maps a label to a function that returns the value to compare.
 _ROWS: dict[str, _Field] = {
     "outcome": lambda recording: recording.get("outcome", "-"),
     "plan": lambda recording: recording["plan"],

@@ -38,7 +38,6 @@ _FORMATS = ["auto", "json", "text"]
 _PROTOCOLS = ["openai", "openai_responses", "anthropic", "gemini", "ollama"]
 _PORT = click.IntRange(0, 65535)
 _log = logging.getLogger("toolspeak.server")
-#: Maximum number of models to name in the line about an upstream.
 _MAX_NAMES = 3
 
 

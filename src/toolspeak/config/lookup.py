@@ -46,7 +46,6 @@ from .values import (
 
 T = TypeVar("T")
 
-#: Key under which the generated secret is stored in the state.
 _SECRET_KEY = "secret"
 
 

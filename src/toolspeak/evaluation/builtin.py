@@ -57,7 +57,6 @@ class Builtin:
         #: Version of the suite, which changes whenever a task changes.
         self.version = file.version
         self.cases: Sequence[EvalCase] = tuple(task.case(tools) for task in file.tasks)
-        #: Expected rounds by case id.
         self.rounds = {task.id: task.rounds for task in file.tasks}
 
     def judge(self, case: EvalCase, round_: int, answer: ModelAnswer) -> Judgement:

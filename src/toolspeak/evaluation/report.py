@@ -15,7 +15,6 @@ from .statistics import ALL, Score, compute_score, score_by_category
 
 class SettingScores(msgspec.Struct, frozen=True):
     setting: EvalSetting
-    #: Number of selected cases.
     chosen: int
     #: Scores by category, starting with `all`.
     scores: dict[str, Score]
@@ -30,7 +29,6 @@ class EvalReport(msgspec.Struct, frozen=True):
     model: str
     base_url: str
     seed: int
-    #: Date and time as text.
     when: str
     rows: tuple[SettingScores, ...]
 

@@ -64,11 +64,9 @@ class EvalRun:
     suite: Suite
     journal: ResultsFile
     _: KW_ONLY
-    #: Number of concurrent cases.
     parallel: int = 4
     #: Maximum time for one answer, in seconds.
     timeout: float | None = None
-    #: Called after every case.
     on_result: Callable[[CaseResult], None] | None = None
     clock: Callable[[], float] = time.monotonic
     errors: int = 0

@@ -45,7 +45,6 @@ class Score(msgspec.Struct, frozen=True):
     #: Total time of all cases.
     seconds: float
     median_seconds: float
-    #: Number of cases by fault.
     faults: dict[str, int]
 
 

@@ -13,7 +13,6 @@ from ..errors import UsageError
 
 Plan: TypeAlias = Literal["", "inline", "decision", "envelope"]
 
-#: Suffix of the variants with constrained output.
 _ENFORCED = "+grammar"
 _MAX_CASES = 10_000
 

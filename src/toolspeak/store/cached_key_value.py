@@ -26,7 +26,6 @@ from .sql_key_value import SqlKeyValue
 T = TypeVar("T")
 
 _log = logging.getLogger("toolspeak.store")
-#: Lifetime of the cached copy, in seconds.
 CACHE_SECONDS = 1.0
 #: Prefixes of the keys that are cached. They have few values, which are read on every request.
 _CACHED_PREFIXES = ("key:", "probe/", "secret")

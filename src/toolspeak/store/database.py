@@ -45,7 +45,6 @@ def nothing() -> None:
     """Do nothing."""
 
 
-#: Open databases, for the fork handlers.
 _all: weakref.WeakSet[Database] = weakref.WeakSet()
 
 
@@ -244,7 +243,6 @@ def _revision(connection: sa.Connection) -> str | None:
 
 # ---- errors
 
-#: Suggested delay before the next request, in seconds.
 _RETRY_AFTER = 5.0
 _RETRY_HINT = "try again in a few seconds"
 _UNREACHABLE_HINT = "check that the server is running and that host, port, user, password and database name are correct"

@@ -20,15 +20,12 @@ from ..errors import NoSessionError, SessionBusyError, UsageError
 class FileChange(msgspec.Struct, frozen=True):
     """A change of a file by a tool: what is needed to show it and to undo it."""
 
-    #: The work directory.
     root: str
     #: Path from the work directory, without links.
     path: str
     #: Hash of the content before the change; empty if there was no file.
     before: str
-    #: Hash of the content after the change.
     after: str
-    #: Permission bits before the change.
     mode: int = 0
     #: The folders that were created for a new file, outermost first.
     folders: tuple[str, ...] = ()

@@ -40,7 +40,6 @@ class SessionInfo(msgspec.Struct, frozen=True):
     title: str
     created: float
     updated: float
-    #: Number of messages and answers.
     entries: int = 0
     input_tokens: int = 0
     output_tokens: int = 0

@@ -31,10 +31,8 @@ VERSION = 2
 #: The largest value of an integer column.
 _MAX_NUMBER = 2**31 - 1
 _MAX_LINE_CHARS = 256 * 1024 * 1024
-#: Number of sessions per query.
 _PAGE = 200
 _MAX_TITLE_CHARS = 1000
-#: Maximum length of a value's path in an error message.
 _MAX_PATH_CHARS = 200
 
 

@@ -32,7 +32,6 @@ class Question(msgspec.Struct, frozen=True):
 
     tool: Tool
     arguments: JSONObject
-    #: Why approval is needed.
     reason: str
     call_id: str = ""
     tainted: bool = False
@@ -86,7 +85,6 @@ class Approval:
         self._yes = yes
         self._consents: OrderedDict[str, _Consent] = OrderedDict()  # by session, most recent last
         self._lock: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
-        #: Past decisions, oldest first.
         self.decisions: deque[ApprovalDecision] = deque(maxlen=_MAX_DECISIONS)
 
     async def decide(

@@ -66,7 +66,6 @@ class ToolOutput(msgspec.Struct, frozen=True):
     parts: tuple[Media | Opaque, ...] = ()
     #: Whether the agent stops after this round and returns `content` as its answer (see `final_output`).
     final: bool = False
-    #: The files that the call changed.
     diffs: tuple[FileDiff, ...] = ()
 
 

@@ -27,7 +27,6 @@ EndReason: TypeAlias = Literal["", "timeout", "cancelled", "processes", "memory"
 
 #: Seconds between two checks of resource usage. A fork bomb creates hundreds of processes in this time.
 _POLL_INTERVAL = 0.05
-#: Seconds between SIGTERM and SIGKILL.
 _GRACE = 0.5
 #: Seconds to wait for killed processes to end. Only the kernel can delay their end.
 _KILL_TIMEOUT = 10.0

@@ -53,7 +53,6 @@ _PROBE_TIMEOUT = 20
 
 class SandboxedCommand(NamedTuple):
     command: list[str]
-    #: File descriptors that the command must inherit.
     pass_fds: tuple[int, ...]
     #: A file descriptor that reports the pid of the sandbox's first process, as JSON.
     info_fd: int
@@ -62,7 +61,6 @@ class SandboxedCommand(NamedTuple):
 class Sandbox(msgspec.Struct, frozen=True):
     """The files and the network access of a sandboxed command."""
 
-    #: The only writable folder.
     work: str
     network: bool = False
     #: Additional readable paths, such as an interpreter outside the system folders.

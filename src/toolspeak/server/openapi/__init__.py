@@ -19,7 +19,6 @@ __all__ = ["PAGE_HEADERS", "SUMMARIES", "document", "page"]
 _NAME = "NAME"
 _NAME_PARAMETER: JSONObject = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
 
-#: Maps a client protocol or page to its summary.
 SUMMARIES = {
     "openai_chat": "Chat completion (OpenAI Chat Completions)",
     "openai_responses": "Create a response (OpenAI Responses)",
@@ -52,7 +51,6 @@ _SECURITY: dict[str, list[JSONValue]] = {"open": [], "client": _CLIENT, "admin":
 _TEXTS = {"docs": "text/html", "session": "text/html"}
 _TEXT = "text/plain"
 _JSON = "application/json"
-#: Maps a client protocol to the media type of its streams.
 _STREAMS = {"ollama": "application/x-ndjson", "ollama_generate": "application/x-ndjson"}
 _STREAM = "text/event-stream"
 

@@ -25,7 +25,6 @@ def _ref(name: str) -> JSONObject:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-#: Maps a client protocol to the schemas of its requests, replies and errors.
 _SCHEMAS = {
     "openai_chat": ("ChatRequest", "ChatReply", "OpenAIError"),
     "openai_responses": ("ResponsesRequest", "ResponsesReply", "OpenAIError"),
@@ -51,7 +50,6 @@ class Page(NamedTuple):
     name: str = "the name of a model"
 
 
-#: Pages of the route table.
 PAGES: dict[str, Page] = {
     "root": Page("Plain-text status; browsers get the web page"),
     "docs": Page("This document as a web page"),

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from ..observe.spans import Spans
     from ..proxy.fast_exchange import FastExchange
 
-#: The pages that `Lifecycle.show` serves.
 PAGES = frozenset({"health", "metrics", "ready"})
 _access = logging.getLogger("toolspeak.access")
 #: Seconds for cancelled requests to send their error responses.

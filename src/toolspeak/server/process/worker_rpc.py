@@ -28,7 +28,6 @@ _MAX_REQUEST_BYTES = 64 * 1024
 #: Maximum length of a socket path that every system accepts.
 _MAX_PATH_BYTES = 100
 
-#: Handler that takes the method name and the arguments of a call.
 RpcHandler: TypeAlias = Callable[[str, JSONObject], Awaitable[JSONValue]]
 
 

@@ -39,7 +39,6 @@ class ModelsApi:
     def __init__(self, gateway: Callable[[], Gateway]) -> None:
         self._gateway = gateway
         self._task: asyncio.Task[None] | None = None
-        #: Progress of the most recent probe.
         self._progress: JSONObject = {}
 
     async def profiles(self, caller: Caller) -> JSONObject:

@@ -36,7 +36,6 @@ _CREATED_AT = "2023-11-14T22:13:20Z"
 
 #: Returns the JSON of a page; None if its object does not exist.
 _Handler: TypeAlias = Callable[[Route, Caller, bytes], JSONValue]
-#: Pages that list models.
 _MODEL_PAGES = frozenset({"models", "model", "gemini_models", "gemini_model", "ollama_tags"})
 #: Fields of an Anthropic or Gemini request that the model reads, and the field that contains a nested request.
 _COUNTED_FIELDS = ("system", "systemInstruction", "system_instruction", "messages", "contents", "tools")
@@ -48,7 +47,6 @@ _NON_TEXT_FIELDS = ("role", "type", "id", "tool_use_id", "cache_control", "signa
 _FILE_FIELDS = ("inlineData", "inline_data", "fileData", "file_data")
 _SKIPPED_FIELDS = _JSON_FIELDS.union(_NON_TEXT_FIELDS, _FILE_FIELDS)
 _IMAGE_TYPE = "base64"
-#: Size limit for a sign-in request.
 _MAX_CODE_BYTES = 1024
 #: Default and maximum number of items per page, same as OpenAI's.
 _DEFAULT_ITEMS, _MAX_ITEMS = 20, 100

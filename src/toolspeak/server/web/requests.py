@@ -30,7 +30,6 @@ from ..recording.views import detail, running_summary, summary
 
 #: Maximum number of requests in a list: as many as one recorder keeps.
 _MAX_LINES = 2000
-#: Maximum number of running requests in a list.
 _MAX_RUNNING = 100
 #: The part of a mark for one worker: its process id and an entry number. A mark has at most 256 of them.
 _MARK_PART = re.compile(r"([0-9]{1,15})\.([0-9]{1,15})")

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 #: Maximum number of listed sessions, and of characters in a search text or model name.
 _MAX_SESSIONS, _MAX_CHARS = 100, 200
-#: Origin of sessions that the page started.
 _PAGE = "page"
 #: Fields of an answer that only the page uses, mapped to the codes of the notes that store them.
 _NOTE_CODES = {name: f"page_{name}" for name in ("plan", "error", "record", "seconds")}
@@ -44,7 +43,6 @@ class ChatCall(msgspec.Struct, frozen=True):
     seconds: float = 0.0
     #: False if the answer was interrupted before there was a result.
     done: bool = True
-    #: The files that the call changed.
     diffs: tuple[FileDiff, ...] = ()
 
 

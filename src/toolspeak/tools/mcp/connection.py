@@ -36,9 +36,7 @@ if TYPE_CHECKING:
     from mcp_types import CallToolResult, ContentBlock, RequestParamsMeta
     from mcp_types import Tool as OfferedTool
 
-#: Maximum number of pages in one tool listing.
 _MAX_PAGES = 64
-#: Seconds to wait for a connection to close.
 _CLOSE_TIMEOUT = 10.0
 #: The SDK's error code for a closed connection.
 _CLOSED = -32000

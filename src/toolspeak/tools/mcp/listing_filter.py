@@ -26,7 +26,6 @@ _Incoming: TypeAlias = "SessionMessage | Exception"
 _LISTING = "tools/list"
 #: The protocol version that the SDK assumes before the handshake.
 _DEFAULT_VERSION = "2025-11-25"
-#: Maximum number of tools per server.
 MAX_TOOLS = 512
 #: Maximum length of a name and of a reason in a note. Both come from the server.
 _MAX_NAME_CHARS = 80

@@ -53,7 +53,6 @@ class LoginCallback(NamedTuple):
 class Login(Protocol):
     """A login by the user, with a browser."""
 
-    #: The redirect URL.
     redirect: str
 
     async def show(self, url: str) -> None:

@@ -49,7 +49,6 @@ class DefinitionOffer(msgspec.Struct, frozen=True):
     server: McpServer
     #: `first`: the server is new; `changed`: its definitions have changed since their approval.
     kind: Literal["first", "changed"]
-    #: The definitions that are new or changed.
     definitions: tuple[Definition, ...]
 
 

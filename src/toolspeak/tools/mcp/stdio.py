@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 #: Maximum size of one message. A base64 image takes a few million bytes.
 MAX_LINE_BYTES = 16 * 1024 * 1024
 _PIECE = 64 * 1024
-#: Number of bytes kept from the end of standard error.
 _MAX_STDERR_BYTES = 4096
 #: Seconds to wait for a server to exit after its input is closed, and again after SIGTERM.
 _GRACE = 2.0

@@ -27,7 +27,6 @@ from .weights import ABSENT, NO_LISTENER, DownloadListener, WeightsError, unread
 #: Prefix of hub names, optional unless the name includes a file.
 PREFIX = "hf:"
 _ENDPOINT = "https://huggingface.co"
-#: Maximum size of a model's file list.
 _MAX_LIST_BYTES = 8 << 20
 _ANSWER_SECONDS = 30
 #: Quantizations to prefer if none is requested, those with the best quality for their size first.

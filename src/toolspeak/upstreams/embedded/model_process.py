@@ -24,9 +24,7 @@ class Recipe(msgspec.Struct, frozen=True):
     #: Path of the model file, and its name on the hub if it was downloaded from there.
     path: str = ""
     hub: str = ""
-    #: Path of a LoRA adapter.
     adapter: str = ""
-    #: Name of the model.
     name: str = ""
     #: Context size for each answer, in tokens.
     context: int = 4096

@@ -33,10 +33,8 @@ ByteProgress = Callable[[int], None]
 _MAX_SECONDS = 1800
 _POLL_SECONDS = 0.2
 _BLOCK = 1 << 18
-#: Maximum size of an index page.
 _MAX_PAGE_BYTES = 8 << 20
 _ANSWER_SECONDS = 30
-#: Maximum length of quoted error text.
 _MAX_REASON_CHARS = 300
 #: pip prints this text before the cause of a connection error, and these characters around the cause.
 _BROKEN = "connection broken by "
@@ -62,7 +60,6 @@ class FetchRequest(NamedTuple):
     #: An empty temporary folder, and a folder that survives an interrupted download.
     work: Path
     keep: Path
-    #: Environment variables for pip and uv.
     environment: Mapping[str, str]
     progress: ByteProgress = lambda _: None
 
@@ -118,7 +115,6 @@ def by_index(request: FetchRequest) -> Path:
     return wheel
 
 
-#: The download methods, in the order in which they are tried.
 FETCH_METHODS: tuple[FetchMethod, ...] = (by_pip, by_uv, by_index)
 
 

@@ -50,7 +50,6 @@ _MALLOC_SETTINGS = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536", 
 #: LoRA adapter that teaches the default model to call tools. It takes 10 MB and comes with the package. See
 #: `training/README.md`.
 ADAPTER = Path(__file__).parents[2] / "adapters" / "smollm2-135m-tools.gguf"
-#: Value of the adapter setting that turns the adapter off.
 NO_ADAPTER = "none"
 #: The default model's token `]`, which ends an empty list of calls, and its biases on the first answer and later. With
 #: its adapter, the model calls tools too readily, especially later in a chat. See `training/README.md`.

