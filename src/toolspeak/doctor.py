@@ -38,8 +38,7 @@ Status: TypeAlias = Literal["ok", "note", "fail", "skipped"]
 #: Seconds to wait for one answer. A local model may have to be loaded first.
 PATIENCE = 60.0
 _CONNECT = 5.0
-#: Token limit of each answer: enough for a sentence or a call.
-_MAX_TOKENS = 64
+_MAX_TOKENS = 64  # token limit of each answer: enough for a sentence or a call
 _MAX_SHOWN_CHARS = 100
 
 CHECKS = ("configuration", "reachable", "key", "model", "answer", "streaming", "native tools", "tool calls")
@@ -62,8 +61,7 @@ _CONNECTION_FIXES: tuple[tuple[type[BaseException], str], ...] = (
 )
 _OTHER_CONNECTION_FIX = "start the service, or correct the host and port of the base URL"
 _DENIED_STATUSES = (401, 403)
-#: HTTP statuses with which services reject tools.
-_TOOLS_REJECTED_STATUSES = (400, 404, 415, 422, 500, 501)
+_TOOLS_REJECTED_STATUSES = (400, 404, 415, 422, 500, 501)  # HTTP statuses with which services reject tools
 
 
 class CheckResult(msgspec.Struct, frozen=True):
@@ -76,8 +74,7 @@ class CheckResult(msgspec.Struct, frozen=True):
 class DoctorTarget(msgspec.Struct, frozen=True):
     name: str
     provider: str
-    #: Model name; empty for the first model that the upstream lists.
-    model: str
+    model: str  # model name; empty for the first model that the upstream lists
     base_url: str
     protocol: str
     upstream: Upstream

@@ -31,8 +31,7 @@ GROUPS: tuple[Group, ...] = ("toolspeak.dialects", "toolspeak.upstreams", "tools
 
 #: Suffixes of the folders that contain a distribution's metadata.
 _METADATA_SUFFIXES = (".dist-info", ".egg-info")
-#: File in such a folder that declares entry points.
-_ENTRY_POINTS_FILE = "entry_points.txt"
+_ENTRY_POINTS_FILE = "entry_points.txt"  # file in such a folder that declares entry points
 
 _log = logging.getLogger("toolspeak.plugins")
 
@@ -44,8 +43,7 @@ class Plugin(msgspec.Struct, frozen=True):
     name: str
     distribution: str
     version: str
-    #: The object to load, as `module:attribute`.
-    value: str
+    value: str  # the object to load, as `module:attribute`
     allowed: bool
 
 

@@ -31,8 +31,7 @@ CHAT = "chat"
 FACE = "toolspeak.face"
 PLAN = "toolspeak.plan"
 TOOLS = "toolspeak.tools"
-#: Number of upstream requests for one client request.
-REQUESTS = "toolspeak.upstream_requests"
+REQUESTS = "toolspeak.upstream_requests"  # number of upstream requests for one client request
 
 _NAME = "toolspeak"
 #: The API module, and the environment variable that selects its tracer provider.

@@ -50,8 +50,7 @@ __all__ = ["Agent", "AsyncAgent"]
 _REQUEST_DEFAULTS: dict[str, JSONValue] = {"stream_calls": "checked", "marks": "confirm"}
 #: Default timeout per call in seconds: long enough for a build, short enough to stop a tool that hangs.
 TOOL_SECONDS = 600.0
-#: Seconds for which `close` waits for cancelled tasks.
-_CLOSE_TIMEOUT = 30.0
+_CLOSE_TIMEOUT = 30.0  # seconds for which `close` waits for cancelled tasks
 _CONTINUE = "Your last answer was interrupted. Go on with the task where it stopped."
 
 Tools: TypeAlias = Iterable[Executable | Callable[..., Any]]

@@ -22,12 +22,10 @@ T = TypeVar("T")
 
 _GRACE = 5.0
 _MAX_ERROR_CHARS = 500
-#: Timeout of a call that starts after the deadline, so it fails immediately.
-_MIN_SECONDS = 0.001
+_MIN_SECONDS = 0.001  # timeout of a call that starts after the deadline, so it fails immediately
 #: Maximum number of parallel calls. A model can make thousands of calls in one round, each with a thread and a sandbox.
 MAX_PARALLEL_CALLS = 32
-#: Number of recent sessions per agent whose truncated results remain readable.
-_MAX_SESSIONS = 16
+_MAX_SESSIONS = 16  # number of recent sessions per agent whose truncated results remain readable
 #: References that keep abandoned tools from being garbage-collected while they run.
 _ABANDONED: set[asyncio.Task[Any]] = set()
 

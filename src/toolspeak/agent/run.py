@@ -59,8 +59,7 @@ from .output_types import OutputType, ParsedOutput
 EmitEvent: TypeAlias = Callable[[AgentEvent], None]
 
 _log = logging.getLogger("toolspeak.agent")
-#: Maximum length of names and reasons in log lines.
-_MAX_LOGGED_CHARS = 200
+_MAX_LOGGED_CHARS = 200  # maximum length of names and reasons in log lines
 #: Seconds to wait for a cancelled step, so its tools can stop and journal writes can complete.
 _STEP_GRACE = 30.0
 #: Seconds for which a tool waits until a change of a file is recorded. A loop that was stopped never answers.
@@ -75,15 +74,12 @@ class AgentOptions(msgspec.Struct, frozen=True):
     #: Whether to run the read-only calls of one round in parallel. If None, the settings of the client decide.
     parallel: bool | None = None
     approval: Approval | None = None
-    #: Whether the caller consents to all calls in advance (`approval="auto"`).
-    consents: bool = False
-    #: Timeout per call in seconds.
-    tool_timeout: float | None = None
+    consents: bool = False  # whether the caller consents to all calls in advance (`approval="auto"`)
+    tool_timeout: float | None = None  # timeout per call in seconds
     #: Settings and fields for every model request.
     options: Mapping[str, JSONValue] = {}
     output: OutputType | None = None
-    #: The caller's object that tools receive in `CallContext.deps`.
-    deps: Any = None
+    deps: Any = None  # the caller's object that tools receive in `CallContext.deps`
 
     @property
     def system_text(self) -> str:

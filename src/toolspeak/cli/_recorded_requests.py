@@ -16,8 +16,7 @@ from ..server.process.control_file import ControlFile, running_servers
 from ._io import CliError
 
 LAST = "last"
-#: Timeout of a replay in seconds, which includes waiting for the model.
-_MODEL_TIMEOUT = 330.0
+_MODEL_TIMEOUT = 330.0  # timeout of a replay in seconds, which includes waiting for the model
 _MAX_BYTES = 64 * 1024 * 1024
 
 

@@ -37,8 +37,7 @@ from ._io import CliError, write_json
 from .config import load_config, usage_errors
 from .first_run import prepare_embedded
 
-#: Prefix of the names of embedded models.
-_EMBEDDED = "embedded:"
+_EMBEDDED = "embedded:"  # prefix of the names of embedded models
 _NO_ANSWERS, _SOME_ERRORS, _STOPPED = 1, 3, 130
 _MAX_PARTS = 10_000
 _SUITES, _MARKS = click.Choice(["builtin", "bfcl"]), click.Choice(["auto", "nonce", "fixed"])
@@ -49,8 +48,7 @@ _SECONDS = click.FloatRange(0, min_open=True)
 _TIMEOUT = 300.0
 #: Token limit of an answer: enough for any call in the suites and some reasoning, but it stops endless output.
 _MAX_TOKENS = 2048
-#: Maximum number of progress lines if stderr is not a terminal.
-_MAX_PROGRESS_LINES = 10
+_MAX_PROGRESS_LINES = 10  # maximum number of progress lines if stderr is not a terminal
 
 _EXAMPLES = """\b
 Examples:

@@ -10,10 +10,8 @@ class ShellSyntax(msgspec.Struct, frozen=True):
 
     export: str
     unset: str
-    #: Expression that expands to the value of another variable.
-    reference: str
-    #: Replacements for characters with a special meaning inside single quotes.
-    escapes: dict[str, str]
+    reference: str  # expression that expands to the value of another variable
+    escapes: dict[str, str]  # replacements for characters with a special meaning inside single quotes
 
     def export_command(self, name: str, value: str) -> str:
         """Return the command that sets a variable to a quoted value."""

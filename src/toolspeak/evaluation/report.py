@@ -16,8 +16,7 @@ from .statistics import ALL, Score, compute_score, score_by_category
 class SettingScores(msgspec.Struct, frozen=True):
     setting: EvalSetting
     chosen: int
-    #: Scores by category, starting with `all`.
-    scores: dict[str, Score]
+    scores: dict[str, Score]  # scores by category, starting with `all`
 
 
 class EvalReport(msgspec.Struct, frozen=True):
@@ -131,8 +130,7 @@ _WIDTH, _MARGIN, _RIGHT, _TOP, _BOTTOM = 760, 170, 130, 64, 34
 _BAR, _STEP, _HEADING, _GAP = 14, 22, 26, 10
 _PLOT = _WIDTH - _MARGIN - _RIGHT
 _INK, _GRID, _WHOLE, _PART, _WHISKER = "#222222", "#d5d5d5", "#2f6db5", "#8fb6de", "#b3541e"
-#: Number of characters that fit in a label and in the title.
-_MAX_NAME_CHARS, _MAX_TITLE_CHARS = 24, 90
+_MAX_NAME_CHARS, _MAX_TITLE_CHARS = 24, 90  # number of characters that fit in a label and in the title
 
 
 def chart(report: EvalReport) -> str:

@@ -21,15 +21,13 @@ from ..errors import ModelError, ToolspeakError, UpstreamError
 from .cases import EvalCase, Judgement, ModelAnswer, Suite
 from .results_file import CaseResult, EvalSetting, ResultsFile
 
-#: Settings, each with its cases.
-Work: TypeAlias = Sequence[tuple[EvalSetting, Sequence[EvalCase]]]
+Work: TypeAlias = Sequence[tuple[EvalSetting, Sequence[EvalCase]]]  # settings, each with its cases
 
 #: Number of errors after which the upstream counts as unavailable, unless a case has been answered.
 GIVE_UP_AFTER = 10
 #: Maximum number of rounds per case, in case a judge never ends it. The suites need two.
 _MAX_ROUNDS = 8
-#: Maximum length of stored answers and errors.
-_MAX_TEXT_CHARS = 2_000
+_MAX_TEXT_CHARS = 2_000  # maximum length of stored answers and errors
 
 
 class _Tally(msgspec.Struct):
@@ -65,13 +63,11 @@ class EvalRun:
     journal: ResultsFile
     _: KW_ONLY
     parallel: int = 4
-    #: Maximum time for one answer, in seconds.
-    timeout: float | None = None
+    timeout: float | None = None  # maximum time for one answer, in seconds
     on_result: Callable[[CaseResult], None] | None = None
     clock: Callable[[], float] = time.monotonic
     errors: int = 0
-    #: Whether any case has ended without an error.
-    answered: bool = False
+    answered: bool = False  # whether any case has ended without an error
 
     @property
     def given_up(self) -> bool:

@@ -11,10 +11,8 @@ import msgspec
 
 from .results_file import CaseResult
 
-#: Name of the pseudo-category that contains all cases.
-ALL = "all"
-#: 97.5 % quantile of the normal distribution, for 95 % intervals.
-_Z = 1.959963984540054
+ALL = "all"  # name of the pseudo-category that contains all cases
+_Z = 1.959963984540054  # 97.5 % quantile of the normal distribution, for 95 % intervals
 
 
 def wilson(correct: int, total: int) -> tuple[float, float]:
@@ -32,18 +30,15 @@ def wilson(correct: int, total: int) -> tuple[float, float]:
 class Score(msgspec.Struct, frozen=True):
     cases: int
     correct: int
-    #: Cases that ended in an upstream error; they count as wrong.
-    errors: int
+    errors: int  # cases that ended in an upstream error; they count as wrong
     share: float
     low: float
     high: float
     requests: int
-    #: Number of requests that were retries after a faulty answer.
-    retries: int
+    retries: int  # number of requests that were retries after a faulty answer
     input_tokens: int
     output_tokens: int
-    #: Total time of all cases.
-    seconds: float
+    seconds: float  # total time of all cases
     median_seconds: float
     faults: dict[str, int]
 

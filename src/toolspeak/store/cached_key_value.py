@@ -33,8 +33,7 @@ _CACHED_PREFIXES = ("key:", "probe/", "secret")
 _ABSENT_SECONDS = 5.0
 #: Maximum number of pending writes. At this limit, `put` waits for pending writes to finish (back-pressure).
 _MAX_PENDING_WRITES = 1024
-#: Maximum time to wait for pending writes, in seconds.
-_FLUSH_TIMEOUT = 5.0
+_FLUSH_TIMEOUT = 5.0  # maximum time to wait for pending writes, in seconds
 
 
 class CachedKeyValue:
@@ -189,8 +188,7 @@ _lock = threading.Lock()
 _states: dict[str, SqlKeyValue] = {}
 _caches: dict[str, CachedKeyValue] = {}
 _write_behinds: dict[str, WriteBehindKeyValue] = {}
-#: Number of threads for background reads and writes, for all URLs together.
-_MAX_THREADS = 4
+_MAX_THREADS = 4  # number of threads for background reads and writes, for all URLs together
 
 
 class _Background:

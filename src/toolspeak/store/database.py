@@ -29,8 +29,7 @@ from .schema import HEAD, VERSION_TABLE
 
 #: Threads per database. More threads would only wait for SQLite's single writer or for connections.
 _THREADS = 4
-#: Seconds for which transient errors are retried: enough for a PostgreSQL server to restart.
-_PATIENCE = 15.0
+_PATIENCE = 15.0  # seconds for which transient errors are retried: enough for a PostgreSQL server to restart
 #: Seconds for which opening an existing store is retried. Shorter, because a person is waiting for the output.
 _SHORT_PATIENCE = 3.0
 #: First and longest pause between attempts, in seconds (exponential backoff).

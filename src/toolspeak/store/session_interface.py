@@ -21,16 +21,12 @@ class FileChange(msgspec.Struct, frozen=True):
     """A change of a file by a tool: what is needed to show it and to undo it."""
 
     root: str
-    #: Path from the work directory, without links.
-    path: str
-    #: Hash of the content before the change; empty if there was no file.
-    before: str
+    path: str  # path from the work directory, without links
+    before: str  # hash of the content before the change; empty if there was no file
     after: str
     mode: int = 0
-    #: The folders that were created for a new file, outermost first.
-    folders: tuple[str, ...] = ()
-    #: Unified diff, shortened if it is very long.
-    diff: str = ""
+    folders: tuple[str, ...] = ()  # the folders that were created for a new file, outermost first
+    diff: str = ""  # unified diff, shortened if it is very long
     #: Content before the change. A journal keeps it only with the first change of a file, to which undo goes back.
     content: bytes | None = None
 

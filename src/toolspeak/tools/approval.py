@@ -50,8 +50,7 @@ class ApprovalDecision(msgspec.Struct, frozen=True):
     name: str = ""
     call_id: str = ""
     tainted: bool = False
-    #: Whether only the user could allow the call, regardless of rules and earlier consent.
-    firm: bool = False
+    firm: bool = False  # whether only the user could allow the call, regardless of rules and earlier consent
 
 
 _ALLOWED_BY_YES = ApprovalDecision(True, "everything inside the sandbox was allowed beforehand", "yes")

@@ -15,8 +15,7 @@ from .schemas import BODIES, ERRORS, PAGES, REPLIES, Page, components
 
 __all__ = ["PAGE_HEADERS", "SUMMARIES", "document", "page"]
 
-#: Placeholder for a name in the paths of the route table.
-_NAME = "NAME"
+_NAME = "NAME"  # placeholder for a name in the paths of the route table
 _NAME_PARAMETER: JSONObject = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
 
 SUMMARIES = {
@@ -31,8 +30,7 @@ SUMMARIES = {
 _OPENAI = dict.fromkeys(("openai", "models", "model"), "OpenAI")
 _TAGS = {**_OPENAI, "anthropic": "Anthropic", "gemini": "Gemini", "ollama": "Ollama"}
 _OWN_TAG = "Server"
-#: Default for pages missing from `PAGES`, so the document can still be generated.
-_UNKNOWN = Page("")
+_UNKNOWN = Page("")  # default for pages missing from `PAGES`, so the document can still be generated
 
 #: Ways to send a key; one is enough. Servers that require no keys accept requests without one.
 _SCHEMES: JSONObject = {

@@ -42,12 +42,9 @@ class Page(NamedTuple):
     """How the document describes a page."""
 
     summary: str
-    #: Schema of the reply; None if the reply is text.
-    reply: JSONObject | None = None
-    #: Schema of the request; None if it has no body.
-    request: JSONObject | None = None
-    #: What the name in the path is.
-    name: str = "the name of a model"
+    reply: JSONObject | None = None  # schema of the reply; None if the reply is text
+    request: JSONObject | None = None  # schema of the request; None if it has no body
+    name: str = "the name of a model"  # what the name in the path is
 
 
 PAGES: dict[str, Page] = {

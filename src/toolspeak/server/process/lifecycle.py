@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 PAGES = frozenset({"health", "metrics", "ready"})
 _access = logging.getLogger("toolspeak.access")
-#: Seconds for cancelled requests to send their error responses.
-FINAL_RESPONSE_SECONDS = 2.0
+FINAL_RESPONSE_SECONDS = 2.0  # seconds for cancelled requests to send their error responses
 
 
 class ServerShuttingDown(ToolspeakError):
@@ -73,8 +72,7 @@ class Lifecycle:
         self._access_log = access_log
         self._running: set[asyncio.Task[object]] = set()
         self._broken: set[asyncio.Task[object]] = set()
-        #: The requests that are answered without a task.
-        self.exchanges: set[FastExchange] = set()
+        self.exchanges: set[FastExchange] = set()  # the requests that are answered without a task
 
     def join(self, board: WorkerCounters) -> None:
         """Join the other workers: continue the counters of the previous worker and report the sum of all."""

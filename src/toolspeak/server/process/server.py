@@ -46,10 +46,8 @@ _GC_THRESHOLD = 10_000
 _SWITCH_SECONDS = 0.001
 #: File descriptors reserved for other purposes than connections: log, state, event loop, libraries.
 _OTHER_FILES = 128
-#: File descriptors per client: its own connection and one to the upstream.
-_FILES_PER_CLIENT = 2
-#: Upper bound for the limit on open files; enough for 100,000 clients.
-_MAX_FILES = 1 << 18
+_FILES_PER_CLIENT = 2  # file descriptors per client: its own connection and one to the upstream
+_MAX_FILES = 1 << 18  # upper bound for the limit on open files; enough for 100,000 clients
 #: Seconds after startup before the engine is preloaded, so early requests are not delayed.
 _PRELOAD_DELAY_SECONDS = 1.0
 #: uvicorn calls `on_tick` this many times a second. Counters are published once a second.
@@ -58,8 +56,7 @@ _TICKS_PER_SECOND = 10
 
 class ServerOptions(msgspec.Struct, frozen=True):
     workers: int = 1
-    #: Seconds for running requests to finish during shutdown.
-    drain: float = 30.0
+    drain: float = 30.0  # seconds for running requests to finish during shutdown
     #: Seconds to keep accepting connections at the start of a shutdown, for load balancers that poll `/ready`.
     linger: float = 0.0
 

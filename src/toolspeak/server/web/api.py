@@ -32,10 +32,8 @@ from .models import ModelsApi, latest
 from .requests import AskWorkers, RequestsApi, no_other_workers
 from .sessions import SessionsApi, owner_of
 
-#: Size limit for request bodies from the page, except for saved chats.
-_MAX_BODY_BYTES = 64 * 1024
-#: Size limit for saved chats, which may contain long tool results.
-_MAX_CHAT_BYTES = 16 * 1024 * 1024
+_MAX_BODY_BYTES = 64 * 1024  # size limit for request bodies from the page, except for saved chats
+_MAX_CHAT_BYTES = 16 * 1024 * 1024  # size limit for saved chats, which may contain long tool results
 #: Shown if the server runs tools only for other callers.
 _NO_PAGE_ACCESS = (
     "This server runs tools only for certain keys. To allow this page, set `page = true` in `[server_tools.NAME]`."

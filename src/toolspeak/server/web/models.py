@@ -27,8 +27,7 @@ _log = logging.getLogger("toolspeak.server")
 #: Maximum number of models in the list. Brokers list thousands, and each needs a lookup.
 _MAX_MODELS = 200
 _DEFAULT_PROFILE: JSONObject = msgspec.to_builtins(Profile())
-#: A dummy tool, to find out how tools would be passed to a model.
-_ANY_TOOL = (Tool("any"),)
+_ANY_TOOL = (Tool("any"),)  # a dummy tool, to find out how tools would be passed to a model
 
 
 class _Busy(UsageError):

@@ -48,8 +48,7 @@ _FILE_FIELDS = ("inlineData", "inline_data", "fileData", "file_data")
 _SKIPPED_FIELDS = _JSON_FIELDS.union(_NON_TEXT_FIELDS, _FILE_FIELDS)
 _IMAGE_TYPE = "base64"
 _MAX_CODE_BYTES = 1024
-#: Default and maximum number of items per page, same as OpenAI's.
-_DEFAULT_ITEMS, _MAX_ITEMS = 20, 100
+_DEFAULT_ITEMS, _MAX_ITEMS = 20, 100  # default and maximum number of items per page, same as OpenAI's
 
 _RESPONSE_HINT = "responses are stored for a limited time and only for the key that created them"
 

@@ -28,8 +28,7 @@ from ..recording.recorder import Recorder
 from ..recording.replay import replay_request
 from ..recording.views import detail, running_summary, summary
 
-#: Maximum number of requests in a list: as many as one recorder keeps.
-_MAX_LINES = 2000
+_MAX_LINES = 2000  # maximum number of requests in a list: as many as one recorder keeps
 _MAX_RUNNING = 100
 #: The part of a mark for one worker: its process id and an entry number. A mark has at most 256 of them.
 _MARK_PART = re.compile(r"([0-9]{1,15})\.([0-9]{1,15})")

@@ -41,8 +41,7 @@ class ChatCall(msgspec.Struct, frozen=True):
     result: str = ""
     failed: bool = False
     seconds: float = 0.0
-    #: False if the answer was interrupted before there was a result.
-    done: bool = True
+    done: bool = True  # false if the answer was interrupted before there was a result
     diffs: tuple[FileDiff, ...] = ()
 
 
@@ -61,10 +60,8 @@ class PageAnswer(msgspec.Struct, frozen=True):
     output_tokens: int = 0
     plan: str = ""
     error: str = ""
-    #: Request id of the last round, for the inspector.
-    record: str = ""
-    #: Duration in seconds; None if unknown.
-    seconds: float | None = None
+    record: str = ""  # request id of the last round, for the inspector
+    seconds: float | None = None  # duration in seconds; None if unknown
 
 
 class QuestionAnswer(msgspec.Struct, frozen=True):

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthToken
 
 _PREFIX = "mcp_login:"
-#: Tokens are renewed this many seconds before they expire.
-_RENEWAL_MARGIN = 30.0
+_RENEWAL_MARGIN = 30.0  # tokens are renewed this many seconds before they expire
 _UNAUTHORIZED = 401
 #: Placeholder for the redirect URL when no login is in progress.
 _UNUSED_REDIRECT = "http://127.0.0.1/callback"
@@ -68,8 +67,7 @@ class _StoredLogin(msgspec.Struct, frozen=True):
     """The stored result of a login; the fields hold the SDK's objects as plain data."""
 
     tokens: dict[str, Any] = {}
-    #: When the token expires, in seconds since the epoch; None if unknown.
-    ends: float | None = None
+    ends: float | None = None  # when the token expires, in seconds since the epoch; None if unknown
     client: dict[str, Any] = {}
     #: Metadata of the authorization server, needed to renew tokens.
     issuer: dict[str, Any] = {}

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 MAX_LINE_BYTES = 16 * 1024 * 1024
 _PIECE = 64 * 1024
 _MAX_STDERR_BYTES = 4096
-#: Seconds to wait for a server to exit after its input is closed, and again after SIGTERM.
-_GRACE = 2.0
+_GRACE = 2.0  # seconds to wait for a server to exit after its input is closed, and again after SIGTERM
 #: Environment variables that programs need to find their files, passed on in addition to the harmless ones.
 _PASSED_VARIABLES = ("HOME PATH SHELL TMPDIR SYSTEMROOT APPDATA LOCALAPPDATA PATHEXT TEMP USERPROFILE").split()
 

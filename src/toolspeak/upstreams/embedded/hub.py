@@ -24,17 +24,14 @@ import msgspec
 from .package_index import SameHostRedirects, download, download_folder, size_of
 from .weights import ABSENT, NO_LISTENER, DownloadListener, WeightsError, unreadable
 
-#: Prefix of hub names, optional unless the name includes a file.
-PREFIX = "hf:"
+PREFIX = "hf:"  # prefix of hub names, optional unless the name includes a file
 _ENDPOINT = "https://huggingface.co"
 _MAX_LIST_BYTES = 8 << 20
 _ANSWER_SECONDS = 30
 #: Quantizations to prefer if none is requested, those with the best quality for their size first.
 _PREFERRED_QUANTS = ("Q4_K_M", "Q4_0", "Q4_K_S", "Q5_K_M", "Q8_0")
-#: Name of the file that lists the downloaded files, in the same folder.
-_RECORD = "files.json"
-#: Required free space as a multiple of the file sizes, so the disk does not fill up.
-_SPACE_FACTOR = 1.05
+_RECORD = "files.json"  # name of the file that lists the downloaded files, in the same folder
+_SPACE_FACTOR = 1.05  # required free space as a multiple of the file sizes, so the disk does not fill up
 
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}").fullmatch
 #: Matches the names of model files, without unusual characters.

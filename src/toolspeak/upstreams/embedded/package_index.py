@@ -26,8 +26,7 @@ from typing import IO, Any, NamedTuple, TypeAlias
 
 from ...file_locks import file_lock
 
-#: Receives the number of bytes downloaded so far.
-ByteProgress = Callable[[int], None]
+ByteProgress = Callable[[int], None]  # receives the number of bytes downloaded so far
 
 #: Time limit in seconds for pip or uv. On a slow connection, 100 MB take minutes.
 _MAX_SECONDS = 1800
@@ -64,8 +63,7 @@ class FetchRequest(NamedTuple):
     progress: ByteProgress = lambda _: None
 
 
-#: Sends a request, with the signature of `urllib.request.urlopen`.
-Send: TypeAlias = Callable[..., Any]
+Send: TypeAlias = Callable[..., Any]  # sends a request, with the signature of `urllib.request.urlopen`
 #: Downloads a distribution into the work folder, as a wheel or an unpacked folder. Raises `FetchFailed` on failure.
 FetchMethod: TypeAlias = Callable[[FetchRequest], Path]
 

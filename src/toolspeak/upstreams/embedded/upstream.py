@@ -200,8 +200,7 @@ class EmbeddedUpstream(PassthroughBase):
         self._recipe = recipe
         self._weights = weights
         self.model = recipe.name
-        #: Size of the context window in tokens.
-        self.context_window = recipe.context
+        self.context_window = recipe.context  # size of the context window in tokens
         self._lock = asyncio.Lock()
         self._process: asyncio.subprocess.Process | None = None
         self._service: HttpUpstream | None = None
