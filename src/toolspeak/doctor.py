@@ -156,8 +156,6 @@ def _single_try_upstream(base_url: str, key: str, protocol: str, provider: str, 
 
 
 class _Examination:
-    """Observations about one upstream so far."""
-
     def __init__(self, patient: DoctorTarget) -> None:
         self.patient = patient
         self.names: tuple[str, ...] | None = None
@@ -183,7 +181,6 @@ class _Examination:
             self.failure = error
 
     def request(self, text: str, *, stream: bool = False, tools: tuple[Tool, ...] = ()) -> Request:
-        """Build a request with a small token limit."""
         messages = (Message("user", (TextPart(text),)),)
         return Request(self.model, messages, tools, ToolChoice(), stream, Options(_MAX_TOKENS))
 

@@ -37,8 +37,6 @@ _log = logging.getLogger("toolspeak.plugins")
 
 
 class Plugin(msgspec.Struct, frozen=True):
-    """One entry point of an installed distribution."""
-
     group: Group
     name: str
     distribution: str
@@ -235,7 +233,6 @@ def _table(value: Any, plugin: Plugin) -> Table:
 
 
 def _one_line(error: BaseException) -> str:
-    """Return the type and message of an error on one line."""
     return " ".join(f"{type(error).__name__}: {error}".split())[:300]
 
 

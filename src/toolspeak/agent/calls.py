@@ -43,12 +43,10 @@ class Toolbox:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """The tool definitions that the model sees."""
         return tuple(each.tool for each in self._by_name.values())
 
     @property
     def untrusted(self) -> bool:
-        """Whether a tool's description comes from an untrusted source, such as an MCP server."""
         return any(map(is_untrusted, self._by_name.values()))
 
     def __getitem__(self, name: str) -> Executable:
@@ -264,7 +262,6 @@ async def _within(work: Callable[[], Awaitable[T]], seconds: float | None) -> T:
 
 
 async def cancel_and_wait(task: asyncio.Task[Any], grace: float = _GRACE) -> None:
-    """Cancel a task and wait up to `grace` seconds for it to end."""
     task.cancel()
     try:
         await asyncio.wait({task}, timeout=grace)

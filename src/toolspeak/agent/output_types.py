@@ -45,8 +45,6 @@ class ParsedOutput(msgspec.Struct, frozen=True):
 
 
 class OutputType:
-    """A type that an agent's answer must have."""
-
     def __init__(self, kind: Any) -> None:
         name = "output" if isinstance(kind, Mapping) else getattr(kind, "__name__", "") or "output"
         self._name = _NOT_IN_NAMES.sub("_", name)[:64]

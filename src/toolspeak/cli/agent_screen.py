@@ -68,7 +68,6 @@ def _outcome(result: ToolResult) -> str:
 
 
 def call_text(call: ToolCall) -> str:
-    """Shorten a call to one line."""
     match list(call.arguments.values()):
         case []:
             text = ""
@@ -258,7 +257,6 @@ class LiveScreen:
         self._redraw()
 
     def pause(self) -> None:
-        """Finish the current line, so other output can follow."""
         if self._live is not None:
             self._live.stop()
             self._live = None

@@ -182,7 +182,6 @@ def _is_interactive() -> bool:
 
 
 def _configured_servers(config: Config, files: Sequence[str]) -> list[McpServer]:
-    """Read the servers from the given files, or from the configured files."""
     from ..tools.mcp.config import read_mcp_config
 
     paths = files or list(dict.fromkeys(row.mcp_config for row in config.server_tools().values() if row.mcp_config))

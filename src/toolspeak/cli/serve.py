@@ -55,8 +55,6 @@ _SECONDS = _Seconds(0, 86_400)
 
 
 class _ServeOptions(NamedTuple):
-    """Options for listening, the process and logging."""
-
     host: str
     port: int
     require_key: bool

@@ -92,7 +92,6 @@ def is_variable(name: str) -> bool:
 
 @cache
 def clients() -> dict[str, ClientSettings]:
-    """Return all clients by name, in the order of the table."""
     text = files("toolspeak.client_settings").joinpath("clients.toml").read_text(encoding="utf-8")
     return msgspec.convert(tomllib.loads(text), dict[str, ClientSettings])
 

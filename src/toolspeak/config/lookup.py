@@ -130,7 +130,6 @@ class Config:
     # ---- services for other packages
 
     def environment(self) -> Mapping[str, str]:
-        """Return the environment for child processes."""
         return dict(self._environment)
 
     def overrides(self) -> tuple[tuple[str, Overrides], ...]:

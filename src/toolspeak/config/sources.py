@@ -171,7 +171,6 @@ def _harmless(fields: JSONObject, ignored: list[str] | None, prefix: str) -> JSO
 
 
 def trusted(state: State, path: Path, data: bytes) -> bool:
-    """Whether the user trusts this file with this content."""
     return state.get(_trust_key(path)) == hashlib.sha256(data).hexdigest()
 
 

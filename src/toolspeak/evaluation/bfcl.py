@@ -140,7 +140,6 @@ def _lines(path: Path) -> Generator[JSONObject]:
 
 
 def tool_of(function: JSONObject) -> Tool:
-    """Convert one of the leaderboard's functions to a tool."""
     description = f"{function.get('description', '')}{_PYTHON_HINT}"
     return Tool(function["name"].replace(".", "_"), description, _schema(function["parameters"]))
 

@@ -20,8 +20,6 @@ class SettingScores(msgspec.Struct, frozen=True):
 
 
 class EvalReport(msgspec.Struct, frozen=True):
-    """The results of a complete or interrupted run."""
-
     suite: str
     suite_version: str
     toolspeak: str
@@ -43,7 +41,6 @@ def rows_of(settings: Iterable[tuple[EvalSetting, Sequence[CaseResult], int]]) -
 
 
 def plain(report: EvalReport) -> JSONObject:
-    """Convert the report to JSON values."""
     rows = [{"label": row.setting.label, **msgspec.to_builtins(row)} for row in report.rows]
     return {**msgspec.to_builtins(report), "complete": report.complete, "rows": rows}
 
@@ -79,12 +76,10 @@ def _cells(row: SettingScores, category: str, score: Score) -> tuple[str, ...]:
 
 
 def line(cells: Sequence[str]) -> str:
-    """Render one row of a Markdown table."""
     return f"| {' | '.join(map(cell, cells))} |"
 
 
 def cell(text: str) -> str:
-    """Escape text for a cell of a Markdown table."""
     return " ".join(text.split()).replace("|", "\\|")
 
 

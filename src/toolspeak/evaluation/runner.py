@@ -148,7 +148,6 @@ def _options(setting: EvalSetting) -> dict[str, JSONValue]:
 
 
 def _next_messages(text: str, calls: Sequence[ToolCall], results: Sequence[str]) -> Iterator[Message]:
-    """Yield an answer and the results of its calls as messages."""
     yield Message("assistant", (TextPart(text),) if text else (), calls=tuple(calls))
     for call, result in zip(calls, results, strict=True):
         yield Message("tool", results=(ToolResult(call.id, result, call.name),))

@@ -137,7 +137,6 @@ class WriteBehindKeyValue:
             _log.warning("cannot write to the database; only this process remembers the reply: %s", error)
 
     def setdefault(self, key: str, value: Any, ttl: float | None = None) -> Any:
-        """Return the existing value, or store and return this one. Waits for the database, which resolves races."""
         return self._database.setdefault(key, value, ttl)
 
     def delete(self, key: str) -> None:
@@ -225,13 +224,11 @@ def sql_key_value(url: str) -> SqlKeyValue:
 
 
 def cached_key_value(url: str) -> CachedKeyValue:
-    """Return the key-value store at a URL, with a local read cache."""
     database = sql_key_value(url)
     return _instance(_caches, url, lambda: CachedKeyValue(database))
 
 
 def write_behind_key_value(url: str) -> WriteBehindKeyValue:
-    """Return the key-value store at a URL, with a write-behind cache."""
     database = sql_key_value(url)
     return _instance(_write_behinds, url, lambda: WriteBehindKeyValue(database))
 

@@ -20,8 +20,6 @@ _SWEEP_EVERY = 200  # number of recordings added between two deletions of expire
 
 
 class Recordings:
-    """The recorded requests of one owner."""
-
     def __init__(self, database: Database, owner: str = "", retention: float = RETENTION_SECONDS) -> None:
         self._database = database
         self._owner = escape(owner)

@@ -96,8 +96,6 @@ class SessionJournal(Protocol):
 
 
 class SessionStore(Protocol):
-    """Opens sessions for writing."""
-
     async def journal(self, session: str = "") -> SessionJournal:
         """Open a session for writing; an empty id creates a new one.
 

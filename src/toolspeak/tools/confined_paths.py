@@ -45,8 +45,6 @@ class OpenedEntry(NamedTuple):
 
 
 class OpenedFile(NamedTuple):
-    """A regular file that is open for reading."""
-
     descriptor: int
     status: os.stat_result
     path: str  # path from the work directory, without links

@@ -29,8 +29,6 @@ _TERMINAL_INPUT = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
 
 
 class _Syscalls(NamedTuple):
-    """The system call numbers of one machine type."""
-
     audit: int
     refused: tuple[int, ...]  # calls that are refused whatever their arguments are
     modes: tuple[tuple[int, int], ...]  # calls that set a file mode: (call, index of the mode argument)

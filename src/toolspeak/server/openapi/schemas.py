@@ -39,8 +39,6 @@ ERRORS = {name: _ref(each[2]) for name, each in _SCHEMAS.items()}
 
 
 class Page(NamedTuple):
-    """How the document describes a page."""
-
     summary: str
     reply: JSONObject | None = None  # schema of the reply; None if the reply is text
     request: JSONObject | None = None  # schema of the request; None if it has no body

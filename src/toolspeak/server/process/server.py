@@ -95,7 +95,6 @@ class ToolspeakServer(uvicorn.Server):
         self._linger_until: float | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start listening for connections and for SIGHUP."""
         if self._counters is not None:
             await self._app.join_workers(self._counters.folder, self._counters.slot)
         await super().startup(sockets)

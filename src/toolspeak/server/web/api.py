@@ -155,7 +155,6 @@ class PageApi:
         return await self._sessions.save(owner_of(caller), read_object(body))
 
     async def _server_tools(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
-        """List the tools that the server runs for the caller."""
         gateway = self._gateway()
         loop = gateway.server_tools(caller)
         if loop is None:

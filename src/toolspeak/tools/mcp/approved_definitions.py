@@ -36,8 +36,6 @@ class Definition(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class DefinitionChanges(msgspec.Struct, frozen=True):
-    """How a server's definitions have changed since their approval."""
-
     first: bool  # whether no definition of this server has been approved yet
     unchanged: tuple[Definition, ...] = ()
     changed: tuple[Definition, ...] = ()
@@ -54,8 +52,6 @@ class _Pin(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Pins:
-    """The approved definitions, by server."""
-
     def __init__(self, state: State) -> None:
         self._state = state
 

@@ -45,7 +45,6 @@ class ListingFilter:
         self.rejected: list[RejectedTool] = []  # tools removed since the last `forget`
 
     def forget(self) -> None:
-        """Clear the list of rejected tools, before a new listing."""
         self.rejected.clear()
 
     @asynccontextmanager

@@ -75,8 +75,6 @@ class _StoredLogin(msgspec.Struct, frozen=True):
 
 
 class Tokens:
-    """Stored logins, by server."""
-
     def __init__(self, state: State) -> None:
         self._state = state
 

