@@ -31,22 +31,17 @@ GROUPS: tuple[Group, ...] = ("toolspeak.dialects", "toolspeak.upstreams", "tools
 
 #: Suffixes of the folders that contain a distribution's metadata.
 _METADATA_SUFFIXES = (".dist-info", ".egg-info")
-#: File in such a folder that declares entry points.
-_ENTRY_POINTS_FILE = "entry_points.txt"
+_ENTRY_POINTS_FILE = "entry_points.txt"  # file in such a folder that declares entry points
 
 _log = logging.getLogger("toolspeak.plugins")
 
 
 class Plugin(msgspec.Struct, frozen=True):
-    """One entry point of an installed distribution."""
-
     group: Group
     name: str
     distribution: str
     version: str
-    #: The object to load, as `module:attribute`.
-    value: str
-    #: Whether the configuration allows the plugin.
+    value: str  # the object to load, as `module:attribute`
     allowed: bool
 
 
@@ -61,7 +56,6 @@ class Plugins:
         self._upstreams: dict[str, Callable[..., Any]] | None = None
         self._dialects: dict[str, Dialect] | None = None
         self._extended: WeakSet[Capabilities] = WeakSet()
-        #: Plugins that were skipped, and why.
         self.notes: list[Note] = []
 
     def dialects(self) -> Mapping[str, Dialect]:
@@ -239,7 +233,6 @@ def _table(value: Any, plugin: Plugin) -> Table:
 
 
 def _one_line(error: BaseException) -> str:
-    """Return the type and message of an error on one line."""
     return " ".join(f"{type(error).__name__}: {error}".split())[:300]
 
 

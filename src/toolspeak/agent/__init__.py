@@ -50,9 +50,7 @@ __all__ = ["Agent", "AsyncAgent"]
 _REQUEST_DEFAULTS: dict[str, JSONValue] = {"stream_calls": "checked", "marks": "confirm"}
 #: Default timeout per call in seconds: long enough for a build, short enough to stop a tool that hangs.
 TOOL_SECONDS = 600.0
-#: Seconds for which `close` waits for cancelled tasks.
-_CLOSE_TIMEOUT = 30.0
-#: Prompt that resumes an interrupted answer.
+_CLOSE_TIMEOUT = 30.0  # seconds for which `close` waits for cancelled tasks
 _CONTINUE = "Your last answer was interrupted. Go on with the task where it stopped."
 
 Tools: TypeAlias = Iterable[Executable | Callable[..., Any]]
@@ -123,7 +121,9 @@ class AsyncAgent:
         self._client = client if isinstance(client, AsyncClient) else AsyncClient(client)
         limits = RoundLimits(max_rounds or MAX_ROUNDS, max_tokens, max_seconds)
         consent = (approval_of(approve), approval == "auto")
-        fields = {**_request_defaults(self._client), **options}
+        # A long task outgrows the context window unless it is compacted.
+        compaction = {} if self._client.settings.compact else {"compact": "summary"}
+        fields = {**_REQUEST_DEFAULTS, **compaction, **options}
         output = None if output_type is None else OutputType(output_type)
         self._options = AgentOptions(instructions, limits, parallel, *consent, tool_timeout, fields, output, context)
         self._on_event, self._opening = on_event, asyncio.Lock()
@@ -293,11 +293,6 @@ class AsyncAgent:
                 store = await in_thread(partial(open_store, self._store))
                 self._store, self._close_store = store, store.close
             return self._store
-
-
-def _request_defaults(client: AsyncClient) -> dict[str, JSONValue]:
-    """Return the settings of an agent's requests. A long task outgrows the context window unless it is compacted."""
-    return _REQUEST_DEFAULTS if client.settings.compact else {**_REQUEST_DEFAULTS, "compact": "summary"}
 
 
 #: Names of the keyword arguments of an agent, for the search for misspelt ones.

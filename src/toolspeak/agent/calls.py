@@ -20,16 +20,12 @@ from ..tools.wrappers import MAX_OUTPUT_CHARS, ReadMore, Truncated, cut_short, i
 
 T = TypeVar("T")
 
-#: Seconds to wait for a cancelled tool before abandoning it.
 _GRACE = 5.0
-#: Maximum length of an exception message that the model sees.
 _MAX_ERROR_CHARS = 500
-#: Timeout of a call that starts after the deadline, so it fails immediately.
-_MIN_SECONDS = 0.001
+_MIN_SECONDS = 0.001  # timeout of a call that starts after the deadline, so it fails immediately
 #: Maximum number of parallel calls. A model can make thousands of calls in one round, each with a thread and a sandbox.
 MAX_PARALLEL_CALLS = 32
-#: Number of recent sessions per agent whose truncated results remain readable.
-_MAX_SESSIONS = 16
+_MAX_SESSIONS = 16  # number of recent sessions per agent whose truncated results remain readable
 #: References that keep abandoned tools from being garbage-collected while they run.
 _ABANDONED: set[asyncio.Task[Any]] = set()
 
@@ -47,12 +43,10 @@ class Toolbox:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """The tool definitions that the model sees."""
         return tuple(each.tool for each in self._by_name.values())
 
     @property
     def untrusted(self) -> bool:
-        """Whether a tool's description comes from an untrusted source, such as an MCP server."""
         return any(map(is_untrusted, self._by_name.values()))
 
     def __getitem__(self, name: str) -> Executable:
@@ -268,7 +262,6 @@ async def _within(work: Callable[[], Awaitable[T]], seconds: float | None) -> T:
 
 
 async def cancel_and_wait(task: asyncio.Task[Any], grace: float = _GRACE) -> None:
-    """Cancel a task and wait up to `grace` seconds for it to end."""
     task.cancel()
     try:
         await asyncio.wait({task}, timeout=grace)

@@ -56,12 +56,10 @@ from .events import (
 )
 from .output_types import OutputType, ParsedOutput
 
-#: Callback that receives each event.
 EmitEvent: TypeAlias = Callable[[AgentEvent], None]
 
 _log = logging.getLogger("toolspeak.agent")
-#: Maximum length of names and reasons in log lines.
-_MAX_LOGGED_CHARS = 200
+_MAX_LOGGED_CHARS = 200  # maximum length of names and reasons in log lines
 #: Seconds to wait for a cancelled step, so its tools can stop and journal writes can complete.
 _STEP_GRACE = 30.0
 #: Seconds for which a tool waits until a change of a file is recorded. A loop that was stopped never answers.
@@ -76,16 +74,12 @@ class AgentOptions(msgspec.Struct, frozen=True):
     #: Whether to run the read-only calls of one round in parallel. If None, the settings of the client decide.
     parallel: bool | None = None
     approval: Approval | None = None
-    #: Whether the caller consents to all calls in advance (`approval="auto"`).
-    consents: bool = False
-    #: Timeout per call in seconds.
-    tool_timeout: float | None = None
+    consents: bool = False  # whether the caller consents to all calls in advance (`approval="auto"`)
+    tool_timeout: float | None = None  # timeout per call in seconds
     #: Settings and fields for every model request.
     options: Mapping[str, JSONValue] = {}
-    #: The type that the final answer must have.
     output: OutputType | None = None
-    #: The caller's object that tools receive in `CallContext.deps`.
-    deps: Any = None
+    deps: Any = None  # the caller's object that tools receive in `CallContext.deps`
 
     @property
     def system_text(self) -> str:
@@ -106,7 +100,6 @@ class TaskRun:
         self._stop = asyncio.Event()
         self._events: list[Event] = []  # events of the current answer
         self._loop = asyncio.get_running_loop()
-        #: The value of the output type in the final answer.
         self.parsed = ParsedOutput()
 
     def cancel(self) -> None:
@@ -150,7 +143,9 @@ class TaskRun:
             number = len(rounds.completed)
             action = rounds.feed(result, self._loop.time())
             if len(rounds.completed) > number:
-                self._round_complete(rounds)
+                completed = rounds.completed[-1]
+                _log.info("round %d complete: %s", number + 1, counted(len(completed.calls), "call"))
+                self._emit(RoundComplete(number + 1, completed))
         return action
 
     async def _end(self, answer: Answer) -> Answer:
@@ -158,12 +153,6 @@ class TaskRun:
         rounds, requests = counted(len(answer.rounds), "round"), counted(answer.requests, "request")
         _log.info("finished after %s and %s: %s", rounds, requests, answer.status)
         return answer
-
-    def _round_complete(self, rounds: Rounds) -> None:
-        number = len(rounds.completed)
-        completed = rounds.completed[-1]
-        _log.info("round %d complete: %s", number, counted(len(completed.calls), "call"))
-        self._emit(RoundComplete(number, completed))
 
     async def _with_valid_output(self, output: OutputType, answer: Answer, entries: Sequence[Entry]) -> Answer:
         """Check the type of the final answer. If it does not fit, ask again, at most as often as `retries` says."""

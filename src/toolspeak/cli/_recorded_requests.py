@@ -15,11 +15,8 @@ from ..server.access.login_sessions import COOKIE
 from ..server.process.control_file import ControlFile, running_servers
 from ._io import CliError
 
-#: Identifier that means the newest request.
 LAST = "last"
-#: Timeout of a replay in seconds, which includes waiting for the model.
-_MODEL_TIMEOUT = 330.0
-#: Maximum number of bytes to read of a response.
+_MODEL_TIMEOUT = 330.0  # timeout of a replay in seconds, which includes waiting for the model
 _MAX_BYTES = 64 * 1024 * 1024
 
 

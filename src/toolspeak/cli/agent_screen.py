@@ -39,9 +39,7 @@ if TYPE_CHECKING:
 
 #: Maximum number of characters of arguments and results to show in a line.
 _MAX_CHARS = 72
-#: Number of output lines to show while a tool runs.
 _TAIL_LINES = 4
-#: Maximum number of lines of a diff to show.
 _DIFF_LINES = 30
 #: Colours of the lines of a diff, by their first character. The first two lines name the file.
 _DIFF_COLOURS = {"-": "red", "+": "green", "@": "cyan"}
@@ -70,7 +68,6 @@ def _outcome(result: ToolResult) -> str:
 
 
 def call_text(call: ToolCall) -> str:
-    """Shorten a call to one line."""
     match list(call.arguments.values()):
         case []:
             text = ""
@@ -115,7 +112,6 @@ def coloured_diff(diff: str, limit: int = _DIFF_LINES, indent: str = "  ") -> st
     return "\n".join(indent + click.style(text, fg=colour or None) for text, colour in diff_lines(diff, limit))
 
 
-#: Codes of the notes that explain why an answer was stopped early.
 _STOPS = frozenset({"limit_rounds", "limit_tokens", "limit_seconds", "loop_broken"})
 
 #: Codes of the notes about conversations that were made to fit the context window.
@@ -261,7 +257,6 @@ class LiveScreen:
         self._redraw()
 
     def pause(self) -> None:
-        """Finish the current line, so other output can follow."""
         if self._live is not None:
             self._live.stop()
             self._live = None

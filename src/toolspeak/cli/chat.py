@@ -41,7 +41,6 @@ from .run import interruptible, reported_failures
 if TYPE_CHECKING:
     from ..config import Config
 
-#: Maximum number of sessions that /resume lists.
 _MAX_LISTED = 10
 _MODES = (*get_args(Mode), "chat-only")
 

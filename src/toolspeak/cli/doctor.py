@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
 _PROTOCOLS = ["openai", "openai_responses", "anthropic", "gemini", "ollama"]
 _COLOURS = {"ok": "green", "note": "yellow", "fail": "red", "skipped": "bright_black"}
-#: Terminal codes that return to the start of the line and clear it.
-_ERASE = "\r\x1b[K"
+_ERASE = "\r\x1b[K"  # terminal codes that return to the start of the line and clear it
 
 _EXAMPLES = """\b
 Exit status:

@@ -16,7 +16,6 @@ from ..errors import UsageError
 from ._io import write_json
 from .config import print_notes, usage_errors
 
-#: Default address of `toolspeak serve`.
 DEFAULT_URL = "http://127.0.0.1:8788"
 _NO_MODEL = "MODEL"
 _EXAMPLES = """\b

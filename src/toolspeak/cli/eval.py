@@ -37,8 +37,7 @@ from ._io import CliError, write_json
 from .config import load_config, usage_errors
 from .first_run import prepare_embedded
 
-#: Prefix of the names of embedded models.
-_EMBEDDED = "embedded:"
+_EMBEDDED = "embedded:"  # prefix of the names of embedded models
 _NO_ANSWERS, _SOME_ERRORS, _STOPPED = 1, 3, 130
 _MAX_PARTS = 10_000
 _SUITES, _MARKS = click.Choice(["builtin", "bfcl"]), click.Choice(["auto", "nonce", "fixed"])
@@ -49,8 +48,7 @@ _SECONDS = click.FloatRange(0, min_open=True)
 _TIMEOUT = 300.0
 #: Token limit of an answer: enough for any call in the suites and some reasoning, but it stops endless output.
 _MAX_TOKENS = 2048
-#: Maximum number of progress lines if stderr is not a terminal.
-_MAX_PROGRESS_LINES = 10
+_MAX_PROGRESS_LINES = 10  # maximum number of progress lines if stderr is not a terminal
 
 _EXAMPLES = """\b
 Examples:
@@ -261,23 +259,15 @@ def _settings(options: _EvalOptions, model: str, config: Config, suite: Suite) -
     """Map every distinct combination of settings to its number of cases per category."""
     settings: dict[EvalSetting, int | None] = {}
     adapter = _adapter_name(config, model.removeprefix(_EMBEDDED)) if model.startswith(_EMBEDDED) else ""
+    measured = {"suite": suite.name, "version": suite.version, "model": model, "adapter": adapter}
+    place = {"base_url": redacted_url(options.base_url), "others": _other_settings(config, model)}
+    request = {"retries": options.retries, "temperature": options.temperature, "max_tokens": options.max_tokens}
     for variant, dialect, marks in product(_variants(options, config, model), options.dialect, options.marks):
-        # With mode off, nothing is emulated and these options have no effect, so they are left out below.
-        emulation = {"plan": variant.plan, "dialect": "" if dialect == "auto" else dialect, "marks": marks}
-        whole = {
-            "suite": suite.name,
-            "version": suite.version,
-            "model": model,
-            "base_url": redacted_url(options.base_url),
-            "mode": variant.mode,
-            "retries": options.retries,
-            "temperature": options.temperature,
-            "max_tokens": options.max_tokens,
-            "others": _other_settings(config, model),
-            "adapter": adapter,
-            **({**emulation, "constrain": variant.constrain} if variant.mode != "off" else {}),
-        }
-        settings[msgspec.convert(whole, EvalSetting)] = variant.each
+        fields = {**measured, **place, **request, "mode": variant.mode}
+        if variant.mode != "off":  # otherwise nothing is emulated, and these options have no effect
+            fields |= {"plan": variant.plan, "dialect": "" if dialect == "auto" else dialect, "marks": marks}
+            fields |= {"constrain": variant.constrain}
+        settings[msgspec.convert(fields, EvalSetting)] = variant.each
     return settings
 
 
@@ -311,7 +301,6 @@ def _count(work: Work) -> int:
     return sum(len(cases) for _, cases in work)
 
 
-#: Names of the settings that an evaluation sets itself.
 _SET_BY_RUN = frozenset({"mode", "plan", "dialect", "marks", "constrain", "retries", "probe"})
 
 
@@ -349,17 +338,10 @@ def _run_cases(
 
 
 def _report(options: _EvalOptions, suite: Suite, journal: ResultsFile, work: Work) -> EvalReport:
-    first = work[0][0]
-    return EvalReport(
-        suite=suite.name,
-        suite_version=suite.version,
-        toolspeak=__version__,
-        model=first.model,
-        base_url=first.base_url,
-        seed=options.seed,
-        when=time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
-        rows=rows_of((setting, journal.of(setting, _ids(cases)), len(cases)) for setting, cases in work),
-    )
+    first, now = work[0][0], time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
+    rows = rows_of((setting, journal.of(setting, _ids(cases)), len(cases)) for setting, cases in work)
+    suite_name = (suite.name, suite.version)
+    return EvalReport(*suite_name, __version__, first.model, first.base_url, options.seed, now, rows)
 
 
 def _ids(cases: Sequence[EvalCase]) -> list[str]:

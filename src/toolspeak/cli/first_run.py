@@ -47,7 +47,6 @@ _NATIVE_BUILD_TIP = (
 
 
 def print_examples(url: str, model: str) -> None:
-    """Print three example commands for the server at `url`."""
     text = json.dumps(model, ensure_ascii=False)
     parts = {"url": url, "model": f"openai:{model}", "body": _BODY.format(model=text), "code": _CODE.format(model=text)}
     parts |= {name: _command_name(name) for name in ("python", "toolspeak")}

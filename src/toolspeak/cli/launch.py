@@ -31,8 +31,7 @@ from .env import DEFAULT_URL, checked_variable, configured_model
 #: Timeout in seconds for listing the server's models. The server may have to query its upstreams.
 _TIMEOUT = 10.0
 _MAX_BYTES = 4 * 1024 * 1024
-#: Default environment variable that contains the key for the server.
-_KEY_VARIABLE = "TOOLSPEAK_KEY"
+_KEY_VARIABLE = "TOOLSPEAK_KEY"  # default environment variable that contains the key for the server
 #: Variables with secrets of the server, which the client and commands run by a model must not see.
 _SERVER_SECRETS = ("TOOLSPEAK_API_KEY", "TOOLSPEAK_SECRET", "TOOLSPEAK_API_KEY_FILE", "TOOLSPEAK_SECRET_FILE")
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")

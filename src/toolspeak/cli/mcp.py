@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 #: Maximum number of lines to diff, which takes quadratic time. A definition has a few dozen.
 _MAX_DIFF_LINES = 2000
-#: Lines of context around a change.
 _CONTEXT_LINES = 2
 _EXAMPLES = """\b
 Examples:
@@ -183,7 +182,6 @@ def _is_interactive() -> bool:
 
 
 def _configured_servers(config: Config, files: Sequence[str]) -> list[McpServer]:
-    """Read the servers from the given files, or from the configured files."""
     from ..tools.mcp.config import read_mcp_config
 
     paths = files or list(dict.fromkeys(row.mcp_config for row in config.server_tools().values() if row.mcp_config))

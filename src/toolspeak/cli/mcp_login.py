@@ -16,7 +16,6 @@ from ..errors import UsageError
 from ..tools.mcp.oauth import LoginCallback
 from ._io import escape
 
-#: Seconds for the user to log in.
 LOGIN_TIMEOUT = 300.0
 _PATH = "/callback"
 #: Limits on the size and time of the redirect request, which comes from a local browser.

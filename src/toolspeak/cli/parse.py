@@ -61,13 +61,9 @@ def command(
 
 def _print_result(file: str, options: dict[str, Any], *, candidates: bool) -> None:
     parsed = ts.parse(read_text(file), **options)
-    result: dict[str, Any] = {
-        "text": parsed.text,
-        "reasoning": parsed.reasoning,
-        "calls": [{"name": call.name, "arguments": call.arguments} for call in parsed.calls],
-        "complete": parsed.complete,
-        "notes": _plain(parsed.notes),
-    }
+    calls = [{"name": call.name, "arguments": call.arguments} for call in parsed.calls]
+    result: dict[str, Any] = {"text": parsed.text, "reasoning": parsed.reasoning, "calls": calls}
+    result |= {"complete": parsed.complete, "notes": _plain(parsed.notes)}
     if candidates:
         result["candidates"] = _plain(parsed.candidates)
     write_json(result, indent=2)

@@ -179,11 +179,8 @@ def _read_line(text: str) -> str:
 
 def _print(result: AgentResult, live: bool) -> None:
     """Print the answer, unless it was already streamed."""
-    final = any(
-        record.result is not None and record.result.content == result.content
-        for round_ in result.rounds[-1:]
-        for record in round_.calls
-    )
+    last = [record.result for round_ in result.rounds[-1:] for record in round_.calls]
+    final = any(each is not None and each.content == result.content for each in last)
     if result.content and (not live or final):
         click.echo(clean(result.content) if sys.stdout.isatty() else result.content)
 

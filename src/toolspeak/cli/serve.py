@@ -38,7 +38,6 @@ _FORMATS = ["auto", "json", "text"]
 _PROTOCOLS = ["openai", "openai_responses", "anthropic", "gemini", "ollama"]
 _PORT = click.IntRange(0, 65535)
 _log = logging.getLogger("toolspeak.server")
-#: Maximum number of models to name in the line about an upstream.
 _MAX_NAMES = 3
 
 
@@ -56,8 +55,6 @@ _SECONDS = _Seconds(0, 86_400)
 
 
 class _ServeOptions(NamedTuple):
-    """Options for listening, the process and logging."""
-
     host: str
     port: int
     require_key: bool

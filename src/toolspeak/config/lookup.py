@@ -46,7 +46,6 @@ from .values import (
 
 T = TypeVar("T")
 
-#: Key under which the generated secret is stored in the state.
 _SECRET_KEY = "secret"
 
 
@@ -64,10 +63,8 @@ class _General(Generic[T]):
 class Config:
     """The settings from all sources, with their origins. Created by `sources.load`."""
 
-    #: One layer per source, the highest precedence first.
-    _layers: tuple[Layer, ...]
-    #: Warnings, for example about settings that were ignored.
-    notes: tuple[Note, ...]
+    _layers: tuple[Layer, ...]  # one layer per source, the highest precedence first
+    notes: tuple[Note, ...]  # warnings, for example about settings that were ignored
     _environment: Mapping[str, str]
     state_file: Path
     cache_folder: Path
@@ -133,7 +130,6 @@ class Config:
     # ---- services for other packages
 
     def environment(self) -> Mapping[str, str]:
-        """Return the environment for child processes."""
         return dict(self._environment)
 
     def overrides(self) -> tuple[tuple[str, Overrides], ...]:

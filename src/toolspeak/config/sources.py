@@ -45,10 +45,8 @@ def load(
     environment = os.environ if env is None else env  # noqa: TID251 - the one place
     notes: list[Note] = []
     flag_values = {name: value for name, value in (flags or {}).items() if value is not None}
-    stronger = [
-        Layer("flag", "", checked_row("", flag_values, "the flags"), {}),
-        _environment_layer(environment, notes),
-    ]
+    flag_layer = Layer("flag", "", checked_row("", flag_values, "the flags"), {})
+    stronger = [flag_layer, _environment_layer(environment, notes)]
     user = _user_layer(environment, notes)
     files = [user]
     if project:
@@ -155,9 +153,8 @@ def _file_layer(source: Source, path: Path, data: bytes, ignored: list[str] | No
             continue
         for name, row in rows.items():
             fields = _harmless(row, ignored, f"{table}.{name}.")
-            tables.setdefault(table, {})[row_key(table, name)] = checked_row(
-                table, fields, f"{where}, {table}.`{name}`"
-            )
+            fields = checked_row(table, fields, f"{where}, {table}.`{name}`")
+            tables.setdefault(table, {})[row_key(table, name)] = fields
     return Layer(source, where, checked_row("", _harmless(document, ignored, ""), where), tables)
 
 
@@ -174,7 +171,6 @@ def _harmless(fields: JSONObject, ignored: list[str] | None, prefix: str) -> JSO
 
 
 def trusted(state: State, path: Path, data: bytes) -> bool:
-    """Whether the user trusts this file with this content."""
     return state.get(_trust_key(path)) == hashlib.sha256(data).hexdigest()
 
 

@@ -32,7 +32,6 @@ from .cases import EvalCase, Judgement, ModelAnswer
 DISTRIBUTION, PACKAGE, VERSION = "bfcl-eval", "bfcl_eval", "2026.3.23"
 #: Supported categories: those with a single turn that can be judged without running code.
 CATEGORIES = ("simple_python", "multiple", "parallel", "irrelevance", "live_simple", "live_multiple")
-#: Categories without expected calls.
 _UNANSWERED = frozenset({"irrelevance"})
 _CHECKER = (
     "__init__.py constants/__init__.py constants/enums.py constants/type_mappings.py eval_checker/__init__.py "
@@ -67,7 +66,6 @@ class BfclFilesError(ToolspeakError):
 
 
 class BfclFiles(msgspec.Struct, frozen=True):
-    #: The folder that contains the package.
     folder: Path
     version: str
 
@@ -142,7 +140,6 @@ def _lines(path: Path) -> Generator[JSONObject]:
 
 
 def tool_of(function: JSONObject) -> Tool:
-    """Convert one of the leaderboard's functions to a tool."""
     description = f"{function.get('description', '')}{_PYTHON_HINT}"
     return Tool(function["name"].replace(".", "_"), description, _schema(function["parameters"]))
 

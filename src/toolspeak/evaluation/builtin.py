@@ -19,14 +19,12 @@ class ExpectedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     #: Accepted values of each argument; null means that it may be omitted. Other arguments are faults.
     arguments: dict[str, list[JSONValue]] = {}
-    #: Result of the call, if the conversation continues.
-    result: str = ""
+    result: str = ""  # result of the call, if the conversation continues
 
 
 class ExpectedRound(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     calls: tuple[ExpectedCall, ...] = ()
-    #: Strings of which the text must contain at least one, ignoring case.
-    says: tuple[str, ...] = ()
+    says: tuple[str, ...] = ()  # strings of which the text must contain at least one, ignoring case
 
 
 class _Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -54,10 +52,8 @@ class Builtin:
         text = files("toolspeak.evaluation").joinpath("builtin.json").read_bytes()
         file = msgspec.json.decode(text, type=_SuiteFile)
         tools = {name: Tool(name, each["description"], each["parameters"]) for name, each in file.tools.items()}
-        #: Version of the suite, which changes whenever a task changes.
-        self.version = file.version
+        self.version = file.version  # version of the suite, which changes whenever a task changes
         self.cases: Sequence[EvalCase] = tuple(task.case(tools) for task in file.tasks)
-        #: Expected rounds by case id.
         self.rounds = {task.id: task.rounds for task in file.tasks}
 
     def judge(self, case: EvalCase, round_: int, answer: ModelAnswer) -> Judgement:

@@ -32,8 +32,7 @@ class Judgement(msgspec.Struct, frozen=True):
     #: Fault code and explanation; both empty for a correct answer.
     fault: str = ""
     detail: str = ""
-    #: Results of the calls, in order; empty if the case is over.
-    results: tuple[str, ...] = ()
+    results: tuple[str, ...] = ()  # results of the calls, in order; empty if the case is over
 
 
 class Suite(Protocol):

@@ -15,22 +15,17 @@ from .statistics import ALL, Score, compute_score, score_by_category
 
 class SettingScores(msgspec.Struct, frozen=True):
     setting: EvalSetting
-    #: Number of selected cases.
     chosen: int
-    #: Scores by category, starting with `all`.
-    scores: dict[str, Score]
+    scores: dict[str, Score]  # scores by category, starting with `all`
 
 
 class EvalReport(msgspec.Struct, frozen=True):
-    """The results of a complete or interrupted run."""
-
     suite: str
     suite_version: str
     toolspeak: str
     model: str
     base_url: str
     seed: int
-    #: Date and time as text.
     when: str
     rows: tuple[SettingScores, ...]
 
@@ -46,7 +41,6 @@ def rows_of(settings: Iterable[tuple[EvalSetting, Sequence[CaseResult], int]]) -
 
 
 def plain(report: EvalReport) -> JSONObject:
-    """Convert the report to JSON values."""
     rows = [{"label": row.setting.label, **msgspec.to_builtins(row)} for row in report.rows]
     return {**msgspec.to_builtins(report), "complete": report.complete, "rows": rows}
 
@@ -82,12 +76,10 @@ def _cells(row: SettingScores, category: str, score: Score) -> tuple[str, ...]:
 
 
 def line(cells: Sequence[str]) -> str:
-    """Render one row of a Markdown table."""
     return f"| {' | '.join(map(cell, cells))} |"
 
 
 def cell(text: str) -> str:
-    """Escape text for a cell of a Markdown table."""
     return " ".join(text.split()).replace("|", "\\|")
 
 
@@ -133,8 +125,7 @@ _WIDTH, _MARGIN, _RIGHT, _TOP, _BOTTOM = 760, 170, 130, 64, 34
 _BAR, _STEP, _HEADING, _GAP = 14, 22, 26, 10
 _PLOT = _WIDTH - _MARGIN - _RIGHT
 _INK, _GRID, _WHOLE, _PART, _WHISKER = "#222222", "#d5d5d5", "#2f6db5", "#8fb6de", "#b3541e"
-#: Number of characters that fit in a label and in the title.
-_MAX_NAME_CHARS, _MAX_TITLE_CHARS = 24, 90
+_MAX_NAME_CHARS, _MAX_TITLE_CHARS = 24, 90  # number of characters that fit in a label and in the title
 
 
 def chart(report: EvalReport) -> str:

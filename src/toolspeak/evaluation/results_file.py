@@ -32,12 +32,9 @@ class EvalSetting(msgspec.Struct, frozen=True):
     retries: int = 2
     temperature: float | None = 0.0
     max_tokens: int | None = None
-    #: Other non-default settings, as `name=value`.
-    others: tuple[str, ...] = ()
-    #: Whether to request constrained output if the upstream supports it.
-    constrain: bool = True
-    #: Name and hash of the LoRA adapter of an embedded model.
-    adapter: str = ""
+    others: tuple[str, ...] = ()  # other non-default settings, as `name=value`
+    constrain: bool = True  # whether to request constrained output if the upstream supports it
+    adapter: str = ""  # name and hash of the LoRA adapter of an embedded model
 
     @property
     def label(self) -> str:

@@ -15,30 +15,31 @@ from typing import TypeAlias
 import msgspec
 
 from ..client import AsyncClient
-from ..core.types import JSONValue, Message, TextPart, ToolCall, ToolResult, Usage
+from ..core.types import JSONObject, JSONValue, Message, TextPart, ToolCall, ToolResult, Usage
 from ..engine.turn.trace import TracedReply
 from ..errors import ModelError, ToolspeakError, UpstreamError
 from .cases import EvalCase, Judgement, ModelAnswer, Suite
 from .results_file import CaseResult, EvalSetting, ResultsFile
 
-#: Settings, each with its cases.
-Work: TypeAlias = Sequence[tuple[EvalSetting, Sequence[EvalCase]]]
+Work: TypeAlias = Sequence[tuple[EvalSetting, Sequence[EvalCase]]]  # settings, each with its cases
 
 #: Number of errors after which the upstream counts as unavailable, unless a case has been answered.
 GIVE_UP_AFTER = 10
 #: Maximum number of rounds per case, in case a judge never ends it. The suites need two.
 _MAX_ROUNDS = 8
-#: Maximum length of stored answers and errors.
-_MAX_TEXT_CHARS = 2_000
+_MAX_TEXT_CHARS = 2_000  # maximum length of stored answers and errors
 
 
-class _Tally:
-    def __init__(self) -> None:
-        self.requests = self.retries = 0
-        self.usage = Usage()
-        self.plans: list[str] = []
-        self.calls: list[list[dict[str, JSONValue]]] = []
-        self.text = ""
+class _Tally(msgspec.Struct):
+    """The fields of a case's result that add up over its rounds."""
+
+    plans: list[str] = []
+    calls: list[list[JSONObject]] = []
+    text: str = ""
+    requests: int = 0
+    retries: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
 
     def add(self, reply: TracedReply) -> None:
         attempts = reply.trace().attempts
@@ -46,7 +47,8 @@ class _Tally:
         # An attempt is a retry if the previous attempt was in the same phase and had a fault.
         pairs = pairwise(attempts)
         self.retries += sum(first.fault is not None and first.phase == second.phase for first, second in pairs)
-        self.usage += reply.usage
+        usage = Usage(self.input_tokens, self.output_tokens) + reply.usage
+        self.input_tokens, self.output_tokens = usage.input_tokens, usage.output_tokens
         self.plans.append(reply.trace().plan)
         self.calls.append([{"name": call.name, "arguments": call.arguments} for call in reply.calls])
         self.text = reply.text[:_MAX_TEXT_CHARS]
@@ -60,16 +62,12 @@ class EvalRun:
     suite: Suite
     journal: ResultsFile
     _: KW_ONLY
-    #: Number of concurrent cases.
     parallel: int = 4
-    #: Maximum time for one answer, in seconds.
-    timeout: float | None = None
-    #: Called after every case.
+    timeout: float | None = None  # maximum time for one answer, in seconds
     on_result: Callable[[CaseResult], None] | None = None
     clock: Callable[[], float] = time.monotonic
     errors: int = 0
-    #: Whether any case has ended without an error.
-    answered: bool = False
+    answered: bool = False  # whether any case has ended without an error
 
     @property
     def given_up(self) -> bool:
@@ -126,13 +124,7 @@ class EvalRun:
             fault=judgement.fault,
             detail="" if error else judgement.detail[:_MAX_TEXT_CHARS],
             error=error[:_MAX_TEXT_CHARS],
-            plans=tally.plans,
-            calls=tally.calls,
-            text=tally.text,
-            requests=tally.requests,
-            retries=tally.retries,
-            input_tokens=tally.usage.input_tokens,
-            output_tokens=tally.usage.output_tokens,
+            **msgspec.structs.asdict(tally),
             seconds=round(self.clock() - start, 3),
         )
 
@@ -156,7 +148,6 @@ def _options(setting: EvalSetting) -> dict[str, JSONValue]:
 
 
 def _next_messages(text: str, calls: Sequence[ToolCall], results: Sequence[str]) -> Iterator[Message]:
-    """Yield an answer and the results of its calls as messages."""
     yield Message("assistant", (TextPart(text),) if text else (), calls=tuple(calls))
     for call, result in zip(calls, results, strict=True):
         yield Message("tool", results=(ToolResult(call.id, result, call.name),))

@@ -26,7 +26,6 @@ from .sql_key_value import SqlKeyValue
 T = TypeVar("T")
 
 _log = logging.getLogger("toolspeak.store")
-#: Lifetime of the cached copy, in seconds.
 CACHE_SECONDS = 1.0
 #: Prefixes of the keys that are cached. They have few values, which are read on every request.
 _CACHED_PREFIXES = ("key:", "probe/", "secret")
@@ -34,8 +33,7 @@ _CACHED_PREFIXES = ("key:", "probe/", "secret")
 _ABSENT_SECONDS = 5.0
 #: Maximum number of pending writes. At this limit, `put` waits for pending writes to finish (back-pressure).
 _MAX_PENDING_WRITES = 1024
-#: Maximum time to wait for pending writes, in seconds.
-_FLUSH_TIMEOUT = 5.0
+_FLUSH_TIMEOUT = 5.0  # maximum time to wait for pending writes, in seconds
 
 
 class CachedKeyValue:
@@ -139,7 +137,6 @@ class WriteBehindKeyValue:
             _log.warning("cannot write to the database; only this process remembers the reply: %s", error)
 
     def setdefault(self, key: str, value: Any, ttl: float | None = None) -> Any:
-        """Return the existing value, or store and return this one. Waits for the database, which resolves races."""
         return self._database.setdefault(key, value, ttl)
 
     def delete(self, key: str) -> None:
@@ -190,8 +187,7 @@ _lock = threading.Lock()
 _states: dict[str, SqlKeyValue] = {}
 _caches: dict[str, CachedKeyValue] = {}
 _write_behinds: dict[str, WriteBehindKeyValue] = {}
-#: Number of threads for background reads and writes, for all URLs together.
-_MAX_THREADS = 4
+_MAX_THREADS = 4  # number of threads for background reads and writes, for all URLs together
 
 
 class _Background:
@@ -228,13 +224,11 @@ def sql_key_value(url: str) -> SqlKeyValue:
 
 
 def cached_key_value(url: str) -> CachedKeyValue:
-    """Return the key-value store at a URL, with a local read cache."""
     database = sql_key_value(url)
     return _instance(_caches, url, lambda: CachedKeyValue(database))
 
 
 def write_behind_key_value(url: str) -> WriteBehindKeyValue:
-    """Return the key-value store at a URL, with a write-behind cache."""
     database = sql_key_value(url)
     return _instance(_write_behinds, url, lambda: WriteBehindKeyValue(database))
 

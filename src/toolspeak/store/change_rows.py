@@ -25,7 +25,6 @@ class StoredChange(msgspec.Struct, frozen=True):
     round: int
     call_id: str
     change: FileChange
-    #: Whether the change has been undone.
     undone: bool = False
 
 

@@ -28,8 +28,7 @@ class StoreReport(msgspec.Struct, frozen=True):
     where: str
     schema: str
     sessions: int
-    #: Problems with the file, as reported by the database.
-    file: tuple[str, ...] = ()
+    file: tuple[str, ...] = ()  # problems with the file, as reported by the database
     damaged: tuple[DamagedSession, ...] = ()
     #: Sessions with an interrupted answer. Opening a session repairs it.
     unfinished: tuple[str, ...] = ()

@@ -29,8 +29,7 @@ from .schema import HEAD, VERSION_TABLE
 
 #: Threads per database. More threads would only wait for SQLite's single writer or for connections.
 _THREADS = 4
-#: Seconds for which transient errors are retried: enough for a PostgreSQL server to restart.
-_PATIENCE = 15.0
+_PATIENCE = 15.0  # seconds for which transient errors are retried: enough for a PostgreSQL server to restart
 #: Seconds for which opening an existing store is retried. Shorter, because a person is waiting for the output.
 _SHORT_PATIENCE = 3.0
 #: First and longest pause between attempts, in seconds (exponential backoff).
@@ -45,7 +44,6 @@ def nothing() -> None:
     """Do nothing."""
 
 
-#: Open databases, for the fork handlers.
 _all: weakref.WeakSet[Database] = weakref.WeakSet()
 
 
@@ -75,7 +73,7 @@ class Database:
         _all.add(self)
         try:
             if not self.read(is_current):
-                if existing and not self.read(has_store):
+                if existing and self.read(_revision) is None:
                     raise NoStoreError(f"there is no store in the database {self.where}", hint=MISSING_STORE_HINT)
                 self.write(migrate)
             self._patience = patience
@@ -212,10 +210,6 @@ def is_current(connection: sa.Connection) -> bool:
     return revision == HEAD
 
 
-def has_store(connection: sa.Connection) -> bool:
-    return _revision(connection) is not None
-
-
 def migrate(connection: sa.Connection) -> None:
     """Bring the schema up to date. `connection` must be in an exclusive transaction."""
     if connection.dialect.name == "postgresql":
@@ -248,7 +242,6 @@ def _revision(connection: sa.Connection) -> str | None:
 
 # ---- errors
 
-#: Suggested delay before the next request, in seconds.
 _RETRY_AFTER = 5.0
 _RETRY_HINT = "try again in a few seconds"
 _UNREACHABLE_HINT = "check that the server is running and that host, port, user, password and database name are correct"

@@ -21,7 +21,6 @@ from ..errors import ConfigError, NoStoreError, StoreError, StoreReadOnlyError
 _SQLITE_WAIT = 5_000
 #: PostgreSQL connections per process: one per thread, and additional ones for blocking callers.
 _CONNECTIONS, _MORE_CONNECTIONS = 4, 8
-#: Seconds to wait for a free connection in the pool.
 _POOL_WAIT = 10.0
 #: Timeouts of PostgreSQL: in seconds for connecting; in milliseconds for a statement, a lock and an idle transaction.
 _CONNECT_WAIT = 5
@@ -42,7 +41,6 @@ _PRAGMAS = (
 )
 #: Settings for a database that cannot be written: all but those for writing.
 _READ_PRAGMAS = _PRAGMAS[:1] + _PRAGMAS[3:4]
-#: Held by the thread that is creating a file.
 _create_lock = threading.Lock()
 
 

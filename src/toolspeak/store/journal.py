@@ -38,7 +38,6 @@ class SqlJournal:
         self._rounds = 0
         self._pieces = 0
         self._written = 0
-        #: Streamed text that has not been written yet.
         self._text: list[str] = []
         self._bytes = 0
         #: Allows one write at a time, because several tasks call `start` and `finish`.

@@ -26,7 +26,6 @@ from .schema import leases, now, sessions, upsert
 
 #: Seconds until a lease expires if its writer is silent: long enough to survive a stall, short enough to wait for.
 LEASE_SECONDS = 30.0
-#: Maximum remaining time of a valid lease, in seconds.
 _MAX_LEASE_SECONDS = 4 * LEASE_SECONDS
 _PROC = Path("/proc")
 

@@ -15,15 +15,11 @@ from .database import Database
 from .rows import dump, escape, parse_json
 from .schema import insert_new, now, recordings
 
-#: Retention time: long enough to look up a request from last week.
-RETENTION_SECONDS = 14 * 24 * 3600.0
-#: Number of recordings added between two deletions of expired ones.
-_SWEEP_EVERY = 200
+RETENTION_SECONDS = 14 * 24 * 3600.0  # retention time: long enough to look up a request from last week
+_SWEEP_EVERY = 200  # number of recordings added between two deletions of expired ones
 
 
 class Recordings:
-    """The recorded requests of one owner."""
-
     def __init__(self, database: Database, owner: str = "", retention: float = RETENTION_SECONDS) -> None:
         self._database = database
         self._owner = escape(owner)

@@ -20,7 +20,6 @@ from sqlalchemy.types import TypeEngine
 if TYPE_CHECKING:
     from sqlalchemy.sql.compiler import SQLCompiler
 
-#: The newest revision under `migrations/versions`.
 HEAD = "0002"
 VERSION_TABLE = "toolspeak_version"
 
@@ -139,7 +138,6 @@ state = _table(
     sa.Index("state_by_end", "ends"),
 )
 
-#: Recorded requests.
 recordings = _table(
     "recordings",
     *_owned(id="id"),

@@ -20,20 +20,13 @@ from ..errors import NoSessionError, SessionBusyError, UsageError
 class FileChange(msgspec.Struct, frozen=True):
     """A change of a file by a tool: what is needed to show it and to undo it."""
 
-    #: The work directory.
     root: str
-    #: Path from the work directory, without links.
-    path: str
-    #: Hash of the content before the change; empty if there was no file.
-    before: str
-    #: Hash of the content after the change.
+    path: str  # path from the work directory, without links
+    before: str  # hash of the content before the change; empty if there was no file
     after: str
-    #: Permission bits before the change.
     mode: int = 0
-    #: The folders that were created for a new file, outermost first.
-    folders: tuple[str, ...] = ()
-    #: Unified diff, shortened if it is very long.
-    diff: str = ""
+    folders: tuple[str, ...] = ()  # the folders that were created for a new file, outermost first
+    diff: str = ""  # unified diff, shortened if it is very long
     #: Content before the change. A journal keeps it only with the first change of a file, to which undo goes back.
     content: bytes | None = None
 
@@ -103,8 +96,6 @@ class SessionJournal(Protocol):
 
 
 class SessionStore(Protocol):
-    """Opens sessions for writing."""
-
     async def journal(self, session: str = "") -> SessionJournal:
         """Open a session for writing; an empty id creates a new one.
 

@@ -21,8 +21,7 @@ from .leases import SessionKey
 from .rows import UnreadableColumn, dump, escape, load, unescape
 from .schema import calls, entries, now, pieces, rounds, sessions
 
-#: Maximum length of a session's title, which is the beginning of its first user message.
-_MAX_TITLE_CHARS = 80
+_MAX_TITLE_CHARS = 80  # maximum length of a session's title, which is the beginning of its first user message
 
 
 def say(connection: sa.Connection, key: SessionKey, number: int, message: Message) -> None:

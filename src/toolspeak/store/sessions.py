@@ -40,14 +40,11 @@ class SessionInfo(msgspec.Struct, frozen=True):
     title: str
     created: float
     updated: float
-    #: Number of messages and answers.
     entries: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
-    #: Name of the current writer; empty if there is none.
-    holder: str = ""
-    #: Metadata set by the creator of the session.
-    about: JSONObject = {}
+    holder: str = ""  # name of the current writer; empty if there is none
+    about: JSONObject = {}  # metadata set by the creator of the session
 
 
 class Store:

@@ -18,12 +18,9 @@ from .database import Database
 from .rows import UnreadableColumn, dump, escape, parse_json, unescape
 from .schema import now, state, upsert
 
-#: Maximum size of a value, as in the other key-value stores.
-_MAX_VALUE_CHARS = 4 * 1024 * 1024
-#: Longer keys are replaced by a hash, because PostgreSQL cannot index keys above 2.7 kB.
-_MAX_KEY_CHARS = 512
-#: Number of writes by this process between two deletions of expired values.
-_SWEEP_EVERY = 256
+_MAX_VALUE_CHARS = 4 * 1024 * 1024  # maximum size of a value, as in the other key-value stores
+_MAX_KEY_CHARS = 512  # longer keys are replaced by a hash, because PostgreSQL cannot index keys above 2.7 kB
+_SWEEP_EVERY = 256  # number of writes by this process between two deletions of expired values
 #: Maximum total size of the values with a TTL, because any client of a proxy can add some.
 _MAX_TOTAL_CHARS = 1024 * 1024 * 1024
 

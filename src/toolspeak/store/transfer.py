@@ -28,20 +28,16 @@ from .sessions import LAST_TIME, SessionInfo, Store, checked_id
 
 FORMAT = "toolspeak sessions"
 VERSION = 2
-#: The largest value of an integer column.
-_MAX_NUMBER = 2**31 - 1
+_MAX_NUMBER = 2**31 - 1  # the largest value of an integer column
 _MAX_LINE_CHARS = 256 * 1024 * 1024
-#: Number of sessions per query.
 _PAGE = 200
 _MAX_TITLE_CHARS = 1000
-#: Maximum length of a value's path in an error message.
 _MAX_PATH_CHARS = 200
 
 
 class ImportResult(NamedTuple):
     sessions: int
-    #: Number of sessions that already existed and were not changed.
-    skipped: int
+    skipped: int  # number of sessions that already existed and were not changed
 
 
 def export(store: Store, ids: Sequence[str] = ()) -> Iterator[str]:

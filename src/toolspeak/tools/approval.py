@@ -32,7 +32,6 @@ class Question(msgspec.Struct, frozen=True):
 
     tool: Tool
     arguments: JSONObject
-    #: Why approval is needed.
     reason: str
     call_id: str = ""
     tainted: bool = False
@@ -51,8 +50,7 @@ class ApprovalDecision(msgspec.Struct, frozen=True):
     name: str = ""
     call_id: str = ""
     tainted: bool = False
-    #: Whether only the user could allow the call, regardless of rules and earlier consent.
-    firm: bool = False
+    firm: bool = False  # whether only the user could allow the call, regardless of rules and earlier consent
 
 
 _ALLOWED_BY_YES = ApprovalDecision(True, "everything inside the sandbox was allowed beforehand", "yes")
@@ -86,7 +84,6 @@ class Approval:
         self._yes = yes
         self._consents: OrderedDict[str, _Consent] = OrderedDict()  # by session, most recent last
         self._lock: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
-        #: Past decisions, oldest first.
         self.decisions: deque[ApprovalDecision] = deque(maxlen=_MAX_DECISIONS)
 
     async def decide(

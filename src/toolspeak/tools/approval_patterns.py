@@ -21,8 +21,7 @@ from ..errors import UsageError
 _MAX_CHARS = 1000
 #: Characters that separate or substitute commands, or can disguise a path out of a folder: quotes and shell wildcards.
 _SHELL_SPECIAL = frozenset(";|&$`<>\n\r(){}\\!\x00\"'*?[]~")
-#: Every pair of adjacent dots, including overlapping pairs.
-_DOUBLE_DOT = re.compile(r"\.(?=\.)")
+_DOUBLE_DOT = re.compile(r"\.(?=\.)")  # every pair of adjacent dots, including overlapping pairs
 _BLANK = re.compile(r"\s")
 #: Characters after which a deny rule assumes that a command begins: separators, and also nested commands.
 _SEPARATORS = re.compile(r"[;|&\n\r]")

@@ -40,8 +40,7 @@ class CallContext(msgspec.Struct, Generic[Deps], frozen=True):
     call_id: str = ""
     #: Idempotency key: unique to the call, and the same if that call is run again (see `call_key`).
     key: str = ""
-    #: Whether untrusted content was in the model's context when it made this call.
-    tainted: bool = False
+    tainted: bool = False  # whether untrusted content was in the model's context when it made this call
     #: Receives live output while the tool runs. The result is what `run` returns.
     emit: Callable[[str], None] = _discard
     #: The session of the call. The user's consent is valid only in the session in which it was given.
@@ -66,7 +65,6 @@ class ToolOutput(msgspec.Struct, frozen=True):
     parts: tuple[Media | Opaque, ...] = ()
     #: Whether the agent stops after this round and returns `content` as its answer (see `final_output`).
     final: bool = False
-    #: The files that the call changed.
     diffs: tuple[FileDiff, ...] = ()
 
 

@@ -20,14 +20,12 @@ from ..core.text import printable
 from ..errors import ToolError, UsageError
 from ..file_locks import LockTimeout, folder_lock
 
-#: Maximum number of symbolic links in one path; the same limit as in Linux.
-_MAX_LINKS = 40
+_MAX_LINKS = 40  # maximum number of symbolic links in one path; the same limit as in Linux
 _MAX_STEPS = 512
 _MAX_PATH_CHARS = 4096
 #: Seconds to wait for another program that writes in the same folder. One write takes milliseconds.
 _LOCK_SECONDS = 10.0
-#: Names of files that are being written.
-_TEMPORARY = re.compile(r"\.toolspeak-[0-9a-f]{16}\.tmp")
+_TEMPORARY = re.compile(r"\.toolspeak-[0-9a-f]{16}\.tmp")  # names of files that are being written
 #: Extended attributes that a file keeps: the user's own, access control lists and SELinux labels. Capabilities are
 #: dropped like the setuid bit, because they were granted to the old content.
 _KEPT_ATTRIBUTES = ("user.", "system.posix_acl_access", "security.selinux")
@@ -41,19 +39,15 @@ class OpenedEntry(NamedTuple):
 
     folder: int
     name: str
-    #: Path from the work directory, without links.
-    path: str
+    path: str  # path from the work directory, without links
     #: Folders that do not exist yet, from the open folder down to the one that contains the name.
     missing: tuple[str, ...] = ()
 
 
 class OpenedFile(NamedTuple):
-    """A regular file that is open for reading."""
-
     descriptor: int
     status: os.stat_result
-    #: Path from the work directory, without links.
-    path: str
+    path: str  # path from the work directory, without links
 
 
 class ConfinedRoot:
@@ -142,8 +136,7 @@ class LockedFile:
     def __init__(self, place: OpenedEntry, requested_path: str) -> None:
         self._place = place
         self._requested_path = requested_path
-        #: Path from the work directory, without links.
-        self.path = place.path
+        self.path = place.path  # path from the work directory, without links
 
     @property
     def missing_folders(self) -> tuple[str, ...]:
@@ -254,10 +247,8 @@ class _Walk:
         self._steps = 0
         #: Descriptors of the open folders, which `..` returns to. The first is the work directory.
         self._folders: list[int] = []
-        #: Names of the open folders below the work directory.
-        self._names: list[str] = []
-        #: Names of the folders that do not exist, inside the last open folder.
-        self._missing: list[str] = []
+        self._names: list[str] = []  # names of the open folders below the work directory
+        self._missing: list[str] = []  # names of the folders that do not exist, inside the last open folder
         self._pending: list[str] = self._from_root(path)
 
     def resolve(self) -> OpenedEntry:

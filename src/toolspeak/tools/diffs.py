@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-#: Number of unchanged lines to show around a change.
 _CONTEXT = 3
 #: Maximum size of both versions together for a comparison line by line, whose time can grow with the cube of the lines.
 _MAX_COMPARED_LINES = 300
@@ -67,7 +66,6 @@ def _within(lines: list[str], limit: int) -> str:
 class _Change(NamedTuple):
     """The part of two versions that differs, in whole lines."""
 
-    #: Number of lines before the part.
     skipped: int
     old: str
     new: str

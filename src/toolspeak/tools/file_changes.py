@@ -22,8 +22,7 @@ from .diffs import unified_diff
 from .sandbox import own_folders
 from .threads import in_thread
 
-#: Maximum size of a file that is read, written, searched or restored.
-MAX_FILE_BYTES = 8 * 1024 * 1024
+MAX_FILE_BYTES = 8 * 1024 * 1024  # maximum size of a file that is read, written, searched or restored
 #: Maximum number of files whose last known content is remembered, for all sessions together.
 _MAX_REMEMBERED = 4096
 

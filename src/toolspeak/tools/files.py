@@ -29,12 +29,10 @@ _MAX_LINE_CHARS = 300
 _MAX_SEARCH_FILES = 20_000
 _MAX_SEARCH_BYTES = 256 * 1024 * 1024
 _MAX_DEPTH = 64
-#: A file with a NUL byte among its first bytes is treated as binary.
-_SNIFF_BYTES = 8192
+_SNIFF_BYTES = 8192  # a file with a NUL byte among its first bytes is treated as binary
 #: Folders that a recursive walk skips: dependencies and version control.
 _SKIPPED_FOLDERS = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", ".tox"})
-#: The context of a direct call, without an agent.
-_NO_CONTEXT = CallContext()
+_NO_CONTEXT = CallContext()  # the context of a direct call, without an agent
 
 
 def file_tools(work: str | os.PathLike[str], *, write: bool = True) -> list[Executable]:
@@ -213,8 +211,7 @@ _PART = "read a part with `first_line` and `lines`"
 class _FolderEntry(NamedTuple):
     folder: int
     name: str
-    #: Path relative to the folder where the listing starts.
-    path: str
+    path: str  # path relative to the folder where the listing starts
     mode: int
     size: int
 

@@ -134,8 +134,7 @@ class _DocstringReader:
     def __init__(self) -> None:
         self.description: list[str] = []
         self.parameters: dict[str, list[str]] = {}
-        #: Kind of the current section: text, google, numpy, rest or other.
-        self._section = "text"
+        self._section = "text"  # kind of the current section: text, google, numpy, rest or other
         self._names: list[str] = []
         self._indent: int | None = None
 

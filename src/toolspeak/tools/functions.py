@@ -24,7 +24,6 @@ from .threads import in_thread, threadsafe
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: The result for the model when a function returns None.
 DONE = "done"
 
 _Kind = inspect.Parameter

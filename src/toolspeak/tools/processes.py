@@ -27,7 +27,6 @@ EndReason: TypeAlias = Literal["", "timeout", "cancelled", "processes", "memory"
 
 #: Seconds between two checks of resource usage. A fork bomb creates hundreds of processes in this time.
 _POLL_INTERVAL = 0.05
-#: Seconds between SIGTERM and SIGKILL.
 _GRACE = 0.5
 #: Seconds to wait for killed processes to end. Only the kernel can delay their end.
 _KILL_TIMEOUT = 10.0
@@ -35,30 +34,23 @@ _READ_BYTES = 64 * 1024
 
 
 class ProcessLimits(msgspec.Struct, frozen=True):
-    #: Seconds of wall-clock time.
-    seconds: float = 120.0
-    #: Seconds of processor time per process.
-    cpu_seconds: int = 120
+    seconds: float = 120.0  # seconds of wall-clock time
+    cpu_seconds: int = 120  # seconds of processor time per process
     #: Bytes of memory, per process and in total.
     memory: int = 4 * 1024 * 1024 * 1024
     processes: int = 256
     open_files: int = 1024
-    #: Maximum bytes in each file that is written.
-    file_size: int = 1024 * 1024 * 1024
-    #: Maximum bytes of output that are kept.
-    output: int = 256 * 1024
-    #: A command that writes more bytes of output than this is terminated.
-    flood: int = 64 * 1024 * 1024
+    file_size: int = 1024 * 1024 * 1024  # maximum bytes in each file that is written
+    output: int = 256 * 1024  # maximum bytes of output that are kept
+    flood: int = 64 * 1024 * 1024  # a command that writes more bytes of output than this is terminated
 
 
 class ProcessResult(msgspec.Struct, frozen=True):
-    #: Standard output and standard error, interleaved.
-    output: str
+    output: str  # standard output and standard error, interleaved
     #: The exit code. A negative value is the number of the signal that ended the command.
     code: int
     ended: EndReason = ""
-    #: Number of bytes dropped from the middle of the output.
-    lost: int = 0
+    lost: int = 0  # number of bytes dropped from the middle of the output
 
 
 class StopSignal:

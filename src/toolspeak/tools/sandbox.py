@@ -33,8 +33,7 @@ _ETC = tuple(
         "protocols services shells ssl/certs ssl/openssl.cnf terminfo timezone"
     ).split()
 )
-#: Folders with settings that may contain secrets; empty in the sandbox.
-_HIDDEN = ("/usr/local/etc",)
+_HIDDEN = ("/usr/local/etc",)  # folders with settings that may contain secrets; empty in the sandbox
 #: Files that are visible only with network access.
 _NETWORK = ("/etc/resolv.conf", "/etc/gai.conf", "/etc/host.conf")
 _HOME = "/home/user"
@@ -53,16 +52,13 @@ _PROBE_TIMEOUT = 20
 
 class SandboxedCommand(NamedTuple):
     command: list[str]
-    #: File descriptors that the command must inherit.
     pass_fds: tuple[int, ...]
-    #: A file descriptor that reports the pid of the sandbox's first process, as JSON.
-    info_fd: int
+    info_fd: int  # a file descriptor that reports the pid of the sandbox's first process, as JSON
 
 
 class Sandbox(msgspec.Struct, frozen=True):
     """The files and the network access of a sandboxed command."""
 
-    #: The only writable folder.
     work: str
     network: bool = False
     #: Additional readable paths, such as an interpreter outside the system folders.

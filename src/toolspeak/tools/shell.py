@@ -80,15 +80,10 @@ class Shell:
             f"{self.work}. Nothing that it starts outlives it. Standard output and errors come back together."
         )
         seconds = int(self._limits.seconds)
-        properties: JSONObject = {
-            "command": {"type": "string", "description": "The command line."},
-            "timeout": {
-                "type": "integer",
-                "minimum": 1,
-                "maximum": max(1, seconds),
-                "description": f"Seconds after which it is ended; {seconds} if left out.",
-            },
-        }
+        timeout: JSONObject = {"type": "integer", "minimum": 1, "maximum": max(1, seconds)}
+        timeout["description"] = f"Seconds after which it is ended; {seconds} if left out."
+        command: JSONObject = {"type": "string", "description": "The command line."}
+        properties = {"command": command, "timeout": timeout}
         schema = {"type": "object", "properties": properties, "required": ["command"], "additionalProperties": False}
         return Tool("shell", text, schema, side_effects=True)
 

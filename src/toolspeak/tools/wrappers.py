@@ -15,8 +15,7 @@ from .approval import Approval
 from .approval_patterns import matches
 from .base import CallContext, Executable, ToolOutput
 
-#: Maximum characters of a result that are shown to the model at once.
-MAX_OUTPUT_CHARS = 4096
+MAX_OUTPUT_CHARS = 4096  # maximum characters of a result that are shown to the model at once
 #: Maximum characters stored for `read_more`, for one result and in total.
 _MAX_CHARS_PER_OUTPUT = 8 * 1024 * 1024
 _MAX_STORED_CHARS = 32 * 1024 * 1024

@@ -15,11 +15,9 @@ from .schemas import BODIES, ERRORS, PAGES, REPLIES, Page, components
 
 __all__ = ["PAGE_HEADERS", "SUMMARIES", "document", "page"]
 
-#: Placeholder for a name in the paths of the route table.
-_NAME = "NAME"
+_NAME = "NAME"  # placeholder for a name in the paths of the route table
 _NAME_PARAMETER: JSONObject = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
 
-#: Maps a client protocol or page to its summary.
 SUMMARIES = {
     "openai_chat": "Chat completion (OpenAI Chat Completions)",
     "openai_responses": "Create a response (OpenAI Responses)",
@@ -29,17 +27,10 @@ SUMMARIES = {
     "ollama_generate": "Complete a prompt (Ollama generate)",
     **{name: page.summary for name, page in PAGES.items()},
 }
-_TAGS = {
-    "openai": "OpenAI",
-    "anthropic": "Anthropic",
-    "gemini": "Gemini",
-    "ollama": "Ollama",
-    "models": "OpenAI",
-    "model": "OpenAI",
-}
+_OPENAI = dict.fromkeys(("openai", "models", "model"), "OpenAI")
+_TAGS = {**_OPENAI, "anthropic": "Anthropic", "gemini": "Gemini", "ollama": "Ollama"}
 _OWN_TAG = "Server"
-#: Default for pages missing from `PAGES`, so the document can still be generated.
-_UNKNOWN = Page("")
+_UNKNOWN = Page("")  # default for pages missing from `PAGES`, so the document can still be generated
 
 #: Ways to send a key; one is enough. Servers that require no keys accept requests without one.
 _SCHEMES: JSONObject = {
@@ -58,7 +49,6 @@ _SECURITY: dict[str, list[JSONValue]] = {"open": [], "client": _CLIENT, "admin":
 _TEXTS = {"docs": "text/html", "session": "text/html"}
 _TEXT = "text/plain"
 _JSON = "application/json"
-#: Maps a client protocol to the media type of its streams.
 _STREAMS = {"ollama": "application/x-ndjson", "ollama_generate": "application/x-ndjson"}
 _STREAM = "text/event-stream"
 
@@ -82,17 +72,14 @@ def document(version: str) -> JSONObject:
     for (method, path), route in sorted(all_routes().items()):
         if method != "HEAD":
             paths.setdefault(path.replace(_NAME, "{name}"), {})[method.lower()] = _operation(method, path, route)
-    return {
-        "openapi": "3.1.0",
-        "info": {
-            "title": "toolspeak",
-            "version": version,
-            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
-            "description": "Tool calling for any language model, in the protocol that your client already uses.",
-        },
-        "paths": paths,
-        "components": {"schemas": components(), "securitySchemes": _SCHEMES},
+    info: JSONObject = {
+        "title": "toolspeak",
+        "version": version,
+        "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        "description": "Tool calling for any language model, in the protocol that your client already uses.",
     }
+    schemas: JSONObject = {"schemas": components(), "securitySchemes": _SCHEMES}
+    return {"openapi": "3.1.0", "info": info, "paths": paths, "components": schemas}
 
 
 def _operation(method: str, path: str, route: Route) -> JSONObject:
@@ -124,12 +111,8 @@ def _identifier(method: str, path: str) -> str:
 def _responses(route: Route) -> JSONObject:
     error: JSONObject = {_JSON: {"schema": ERRORS[route.error_protocol]}}
     errors = {status: why for status, why in _ERRORS.items() if route.client_protocol or status not in _MODEL_ONLY}
-    responses: JSONObject = {
-        "200": {
-            "description": SUMMARIES.get(route.client_protocol or route.page, "Success"),
-            "content": _success_content(route),
-        }
-    }
+    summary = SUMMARIES.get(route.client_protocol or route.page, "Success")
+    responses: JSONObject = {"200": {"description": summary, "content": _success_content(route)}}
     if route.level != "open":
         responses |= {status: {"description": why, "content": error} for status, why in errors.items()}
     return {**responses, "default": {"description": "An error", "content": error}}

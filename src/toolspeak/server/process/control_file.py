@@ -14,7 +14,6 @@ from pathlib import Path
 import msgspec
 
 _SUFFIX = ".server"
-#: Limits on the number and size of control files to read.
 _MAX_SERVERS, _MAX_BYTES = 32, 4096
 
 

@@ -19,16 +19,13 @@ import msgspec
 from ...core.types import JSONObject, JSONValue
 
 _log = logging.getLogger("toolspeak.server")
-#: Suffix of a socket's file name, after the worker number.
-_SUFFIX = ".ask"
+_SUFFIX = ".ask"  # suffix of a socket's file name, after the worker number
 #: Call timeout. Even a worker that is busy with a stream responds within milliseconds.
 _TIMEOUT_SECONDS = 3.0
 #: Maximum size of a call. Responses need no limit: they are bounded by what a worker stores.
 _MAX_REQUEST_BYTES = 64 * 1024
-#: Maximum length of a socket path that every system accepts.
-_MAX_PATH_BYTES = 100
+_MAX_PATH_BYTES = 100  # maximum length of a socket path that every system accepts
 
-#: Handler that takes the method name and the arguments of a call.
 RpcHandler: TypeAlias = Callable[[str, JSONObject], Awaitable[JSONValue]]
 
 

@@ -36,17 +36,12 @@ class Definition(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class DefinitionChanges(msgspec.Struct, frozen=True):
-    """How a server's definitions have changed since their approval."""
-
-    #: Whether no definition of this server has been approved yet.
-    first: bool
+    first: bool  # whether no definition of this server has been approved yet
     unchanged: tuple[Definition, ...] = ()
     changed: tuple[Definition, ...] = ()
     added: tuple[Definition, ...] = ()
-    #: Names of approved tools that are no longer offered.
-    removed: tuple[str, ...] = ()
-    #: The approved versions of the changed definitions, by name, if stored.
-    before: dict[str, Definition] = {}
+    removed: tuple[str, ...] = ()  # names of approved tools that are no longer offered
+    before: dict[str, Definition] = {}  # the approved versions of the changed definitions, by name, if stored
 
 
 class _Pin(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -57,8 +52,6 @@ class _Pin(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Pins:
-    """The approved definitions, by server."""
-
     def __init__(self, state: State) -> None:
         self._state = state
 

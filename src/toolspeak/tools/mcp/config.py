@@ -37,8 +37,7 @@ class OAuth(msgspec.Struct, frozen=True, rename="camel"):
     client_secret: str = ""
     client_auth: Literal["client_secret_basic", "client_secret_post"] = "client_secret_basic"
     issuer: str = ""
-    #: URL of a client metadata document, used instead of a registration.
-    client_metadata_url: str = ""
+    client_metadata_url: str = ""  # URL of a client metadata document, used instead of a registration
     #: File with the private key that signs client assertions (instead of a secret), and the signing algorithm.
     private_key_file: str = ""
     signing_algorithm: Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"] = (
@@ -59,17 +58,13 @@ class McpServer(msgspec.Struct, frozen=True, rename="camel"):
     cwd: str = ""
     url: str = ""
     headers: dict[str, str] = {}
-    #: Private hosts and networks that the URL may resolve to.
-    allow: tuple[str, ...] = ()
-    #: The server's names for its tools without side effects.
-    read_only: tuple[str, ...] = ()
-    #: Whether the server's own hints (`readOnlyHint`) count as well.
-    trusted: bool = False
+    allow: tuple[str, ...] = ()  # private hosts and networks that the URL may resolve to
+    read_only: tuple[str, ...] = ()  # the server's names for its tools without side effects
+    trusted: bool = False  # whether the server's own hints (`readOnlyHint`) count as well
     #: Timeouts in seconds, for one call and for starting the server.
     timeout: float = 120.0
     start_timeout: float = 30.0
-    #: The configuration file that defines the server, if any.
-    file: str = ""
+    file: str = ""  # the configuration file that defines the server, if any
     oauth: OAuth = OAuth()
 
     @property

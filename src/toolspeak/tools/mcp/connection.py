@@ -36,17 +36,13 @@ if TYPE_CHECKING:
     from mcp_types import CallToolResult, ContentBlock, RequestParamsMeta
     from mcp_types import Tool as OfferedTool
 
-#: Maximum number of pages in one tool listing.
 _MAX_PAGES = 64
-#: Seconds to wait for a connection to close.
 _CLOSE_TIMEOUT = 10.0
-#: The SDK's error code for a closed connection.
-_CLOSED = -32000
+_CLOSED = -32000  # the SDK's error code for a closed connection
 #: Error codes that leave the connection usable: unknown method, invalid parameters. Over HTTP, any other error may come
 #: from the transport, such as an unreachable server or an expired session.
 _REQUEST_ERRORS = (-32601, -32602)
-#: Maximum length of a server's message in an error.
-_MAX_MESSAGE_CHARS = 1000
+_MAX_MESSAGE_CHARS = 1000  # maximum length of a server's message in an error
 #: Keeps the SDK's log messages off standard error unless logging is configured. This module reports the errors itself.
 _SILENT_HANDLER = logging.NullHandler()
 
@@ -78,8 +74,7 @@ class McpConnection:
         self._task: asyncio.Task[None] | None = None
         self._failed = False
         self._filter = ListingFilter(lambda: self._client.session.protocol_version if self._client else None)
-        #: Whether the server has announced that its list of tools has changed.
-        self.stale = False
+        self.stale = False  # whether the server has announced that its list of tools has changed
 
     @property
     def alive(self) -> bool:
@@ -270,10 +265,8 @@ def _load_sdk() -> None:
 
 # ---- results
 
-#: Maximum size of one result in characters, including media.
-MAX_RESULT_CHARS = 16 * 1024 * 1024
-#: Maximum characters of text in one result, without media.
-MAX_TEXT_CHARS = 1024 * 1024
+MAX_RESULT_CHARS = 16 * 1024 * 1024  # maximum size of one result in characters, including media
+MAX_TEXT_CHARS = 1024 * 1024  # maximum characters of text in one result, without media
 _MIME = re.compile(r"[a-z0-9.+-]{1,60}/[a-z0-9.+-]{1,80}")
 
 

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthToken
 
 _PREFIX = "mcp_login:"
-#: Tokens are renewed this many seconds before they expire.
-_RENEWAL_MARGIN = 30.0
+_RENEWAL_MARGIN = 30.0  # tokens are renewed this many seconds before they expire
 _UNAUTHORIZED = 401
 #: Placeholder for the redirect URL when no login is in progress.
 _UNUSED_REDIRECT = "http://127.0.0.1/callback"
@@ -53,7 +52,6 @@ class LoginCallback(NamedTuple):
 class Login(Protocol):
     """A login by the user, with a browser."""
 
-    #: The redirect URL.
     redirect: str
 
     async def show(self, url: str) -> None:
@@ -69,8 +67,7 @@ class _StoredLogin(msgspec.Struct, frozen=True):
     """The stored result of a login; the fields hold the SDK's objects as plain data."""
 
     tokens: dict[str, Any] = {}
-    #: When the token expires, in seconds since the epoch; None if unknown.
-    ends: float | None = None
+    ends: float | None = None  # when the token expires, in seconds since the epoch; None if unknown
     client: dict[str, Any] = {}
     #: Metadata of the authorization server, needed to renew tokens.
     issuer: dict[str, Any] = {}
@@ -78,8 +75,6 @@ class _StoredLogin(msgspec.Struct, frozen=True):
 
 
 class Tokens:
-    """Stored logins, by server."""
-
     def __init__(self, state: State) -> None:
         self._state = state
 
@@ -163,13 +158,9 @@ class _TokenStorage:
     async def set_tokens(self, tokens: OAuthToken) -> None:
         """Store new tokens, with the metadata needed to renew them."""
         context = self.context
-        stored = _StoredLogin(
-            tokens.model_dump(mode="json", exclude_none=True),
-            None if tokens.expires_in is None else time.time() + tokens.expires_in,
-            _plain(context.client_info),
-            _plain(context.oauth_metadata),
-            _plain(context.protected_resource_metadata),
-        )
+        ends = None if tokens.expires_in is None else time.time() + tokens.expires_in
+        metadata = (context.client_info, context.oauth_metadata, context.protected_resource_metadata)
+        stored = _StoredLogin(_plain(tokens), ends, *map(_plain, metadata))
         self._tokens.write(self._server, stored)
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:

@@ -34,8 +34,7 @@ from .oauth import Login, Tokens
 #: Exponential back-off for restarts, in seconds.
 _FIRST_RESTART_DELAY = 0.5
 _MAX_RESTART_DELAY = 30.0
-#: Maximum length of a tool name; protocols reject longer ones.
-_MAX_NAME_CHARS = 64
+_MAX_NAME_CHARS = 64  # maximum length of a tool name; protocols reject longer ones
 _MAX_DEFINITION_BYTES = 64 * 1024
 #: Maximum length of a tool name in a note, and maximum number of notes per server. One more note counts the rest.
 _MAX_DISPLAYED_CHARS = 80
@@ -49,7 +48,6 @@ class DefinitionOffer(msgspec.Struct, frozen=True):
     server: McpServer
     #: `first`: the server is new; `changed`: its definitions have changed since their approval.
     kind: Literal["first", "changed"]
-    #: The definitions that are new or changed.
     definitions: tuple[Definition, ...]
 
 
@@ -93,8 +91,7 @@ class McpServers:
             return McpConnection(server, env, resolver, tokens, login)
 
         self._hosts = {each.name: _ServerHost(each, connection, clock) for each in servers}
-        #: Servers and tools that were left out, with reasons.
-        self.notes: list[Note] = []
+        self.notes: list[Note] = []  # servers and tools that were left out, with reasons
 
     async def __aenter__(self) -> Self:
         return self
@@ -196,8 +193,7 @@ class McpServers:
 
 
 class _McpTool:
-    #: True, because the description comes from the server.
-    untrusted = True
+    untrusted = True  # true, because the description comes from the server
 
     def __init__(self, host: _ServerHost, definition: Definition) -> None:
         self._host = host

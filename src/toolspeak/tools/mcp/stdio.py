@@ -30,17 +30,13 @@ if TYPE_CHECKING:
 #: Maximum size of one message. A base64 image takes a few million bytes.
 MAX_LINE_BYTES = 16 * 1024 * 1024
 _PIECE = 64 * 1024
-#: Number of bytes kept from the end of standard error.
 _MAX_STDERR_BYTES = 4096
-#: Seconds to wait for a server to exit after its input is closed, and again after SIGTERM.
-_GRACE = 2.0
+_GRACE = 2.0  # seconds to wait for a server to exit after its input is closed, and again after SIGTERM
 #: Environment variables that programs need to find their files, passed on in addition to the harmless ones.
 _PASSED_VARIABLES = ("HOME PATH SHELL TMPDIR SYSTEMROOT APPDATA LOCALAPPDATA PATHEXT TEMP USERPROFILE").split()
 
 
 class Child:
-    """The state of a server process."""
-
     def __init__(self) -> None:
         self.ended = asyncio.Event()
         #: Why its messages are no longer read, although it may still be running; empty if they are.

@@ -28,7 +28,6 @@ _ALIGNMENT, _OTHER_ALIGNMENT = 32, b"general.alignment"
 _FILE_KIND, _MOSTLY_Q8_0 = b"general.file_type", 7
 #: Maximum size of the header, which includes the vocabulary. The default model's header takes 1.8 MB.
 _MAX_HEADER_BYTES = 16 << 20
-#: Number of blocks converted at once.
 _AT_ONCE = 16_384
 _LOW = bytes(byte & 15 for byte in range(256))
 _HIGH = bytes(byte >> 4 for byte in range(256))

