@@ -333,13 +333,15 @@ def test_an_exchange_whose_client_leaves_ends_its_upstream_request(face: str):
 @check_each("mode", ["force", "off"])
 def test_nothing_of_an_exchange_waits_for_the_garbage_collector(mode: Any):
     async def scenario() -> list[object]:
+        before = set(map(id, gc.get_objects()))
         proxy = Proxy(App, Settings(mode=mode))
         ask = Request("m", (Message("user", (TextPart("Hello?"),)),), TOOLS, protocol="openai_chat")
         body = b'{"choices":[{"message":{"role":"assistant","content":"Fine."},"finish_reason":"stop"}]}'
         head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(body)
         await proxy.exchange(request_bytes("openai_chat", ask), iter([[head + body]]))
         await asyncio.sleep(0)
-        return [each for each in gc.get_objects() if isinstance(each, FastExchange | EngineTurn)]
+        turns = [each for each in gc.get_objects() if isinstance(each, FastExchange | EngineTurn)]
+        return [each for each in turns if id(each) not in before]
 
     gc.collect()
     gc.disable()

@@ -41,10 +41,10 @@ def decode_body(body: bytes) -> Request | None:
         decoded = _messages.get_all(map(bytes, messages))
         if not all(decoded) or not decoded:
             return None
-        kept = _tools.get(bytes(tools)) if tools is not None else ()
+        decoded_tools = _tools.get(bytes(tools)) if tools is not None else ()
         options = _options.get(_encode(fields))
         assert options is not None
-        return msgspec.structs.replace(options, messages=tuple(decoded), tools=kept or ())
+        return msgspec.structs.replace(options, messages=tuple(decoded), tools=decoded_tools or ())
     except (msgspec.DecodeError, UnicodeError, RecursionError, UsageError, KeyError):
         return None
 
@@ -128,9 +128,9 @@ _field_wires: dict[tuple[int, int, int, bool], tuple[Request, bytes]] = {}
 def _fields_wire(request: Request) -> bytes:
     """Return the end of a request after its messages, or empty bytes if its fields depend on the messages."""
     key = (id(request.options), id(request.tools), id(request.tool_choice), request.stream)
-    kept = _field_wires.get(key)
-    if kept is not None:
-        return kept[1]
+    entry = _field_wires.get(key)
+    if entry is not None:
+        return entry[1]
     if any(tool.kind == "custom" for tool in request.tools):
         return b""
     fields = _encode(encode_fields(request, set(), _tools_wire(request.tools) if request.tools else None))
@@ -147,9 +147,9 @@ _tool_wires: dict[int, tuple[tuple[Tool, ...], JSONValue]] = {}
 
 
 def _tools_wire(tools: tuple[Tool, ...]) -> JSONValue:
-    kept = _tool_wires.get(id(tools))
-    if kept is not None:
-        return kept[1]
+    entry = _tool_wires.get(id(tools))
+    if entry is not None:
+        return entry[1]
     if len(_tool_wires) >= _MAX_TOOLS:
         _tool_wires.clear()
     wire: JSONValue = msgspec.Raw(_encode(encode_tools(tools, same_protocol=True)))

@@ -54,13 +54,13 @@ class ResentValues(Generic[T]):
 
     def get_all(self, values: Iterable[bytes]) -> list[T | None]:
         """Return `get` of each value. Most were in the request before."""
-        known = self._young.by_bytes.get
-        return [known(data) or self.get(data) for data in values]
+        look_up = self._young.by_bytes.get
+        return [look_up(data) or self.get(data) for data in values]
 
     def wires(self, values: Iterable[T]) -> list[bytes]:
         """Return `wire` of each value."""
-        known = self._young.wires.get
-        return [kept[1] if (kept := known(id(value))) is not None else self.wire(value) for value in values]
+        look_up = self._young.wires.get
+        return [entry[1] if (entry := look_up(id(value))) is not None else self.wire(value) for value in values]
 
     def wire(self, value: T) -> bytes:
         """Return the bytes of a value for an upstream."""
