@@ -52,8 +52,7 @@ _TYPES = {"dict": "object", "float": "number", "tuple": "array", "list": "array"
 #: Sentences that the leaderboard adds to descriptions.
 _PYTHON_HINT = " Note that the provided function is in Python 3 syntax."
 _FLOAT_HINT = " This is a float type value."
-#: Model name that the checker looks up to find out whether dots in names became underscores.
-_NAME = "toolspeak"
+_NAME = "toolspeak"  # model name that the checker looks up to find out whether dots in names became underscores
 #: Maximum nesting depth of a schema. The leaderboard's schemas have only a few levels.
 _MAX_SCHEMA_DEPTH = 32
 

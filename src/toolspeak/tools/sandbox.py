@@ -61,8 +61,7 @@ class Sandbox(msgspec.Struct, frozen=True):
 
     work: str
     network: bool = False
-    #: Additional readable paths, such as an interpreter outside the system folders.
-    readable: tuple[str, ...] = ()
+    readable: tuple[str, ...] = ()  # additional readable paths, such as an interpreter outside the system folders
 
     def problem(self) -> str:
         """Return why this sandbox cannot be used on this machine, or an empty string."""

@@ -325,13 +325,11 @@ def _data_url(kind: str, data: str) -> str:
 
 # ---- HTTP
 
-#: Maximum size of one response body in bytes; stdio messages have the same limit.
-MAX_BODY_BYTES = 16 * 1024 * 1024
+MAX_BODY_BYTES = 16 * 1024 * 1024  # maximum size of one response body in bytes; stdio messages have the same limit
 #: Hosts that always mean this machine, and need no entry in `allow`.
 _LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
 _CONNECT_TIMEOUT = 10.0
-#: The field in a call's `_meta` that carries its idempotency key.
-IDEMPOTENCY_KEY = "toolspeak/idempotency-key"
+IDEMPOTENCY_KEY = "toolspeak/idempotency-key"  # the field in a call's `_meta` that carries its idempotency key
 
 
 class _Params(msgspec.Struct, frozen=True):

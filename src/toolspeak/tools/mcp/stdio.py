@@ -39,8 +39,7 @@ _PASSED_VARIABLES = ("HOME PATH SHELL TMPDIR SYSTEMROOT APPDATA LOCALAPPDATA PAT
 class Child:
     def __init__(self) -> None:
         self.ended = asyncio.Event()
-        #: Why its messages are no longer read, although it may still be running; empty if they are.
-        self.broken = ""
+        self.broken = ""  # why its messages are no longer read, although it may still be running; empty if they are
         self.noise = 0
         self._stderr = b""
 

@@ -35,8 +35,7 @@ _LOAD_SECONDS = 600
 _END_SECONDS = 5
 #: On a slow machine, the first token of an answer to a long prompt takes minutes, plus time in the queue.
 _TIMEOUTS = Timeouts(connect=10, first_byte=900, idle=300, total=3600)
-#: Part of llama.cpp's error message for a prompt that does not fit into the context.
-_TOO_LONG = "context size"
+_TOO_LONG = "context size"  # part of llama.cpp's error message for a prompt that does not fit into the context
 #: Maximum number of threads. More do not make a small model faster.
 _MAX_THREADS = 8
 #: Number of concurrent answers. Two, so a short answer need not wait for a long one.
