@@ -229,11 +229,8 @@ def obtain_files(
 ) -> BfclFiles:
     """Return the installed or cached files; if there are none, download them into the cache.
 
-    Args:
-        environment: environment variables for the download programs, including package index settings.
-
-    Raises:
-        BfclFilesError: the files cannot be downloaded or stored.
+    `environment` are the environment variables for the download programs, including package index settings. Raises
+    BfclFilesError if the files cannot be downloaded or stored.
     """
     installed = find_files(cache)
     if installed is not None:

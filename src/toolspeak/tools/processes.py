@@ -126,7 +126,7 @@ def run_process(
         orphan_killer.dismiss()
 
 
-@dataclass
+@dataclass(eq=False)
 class _ProcessRun:
     process: subprocess.Popen[bytes]
     limits: ProcessLimits

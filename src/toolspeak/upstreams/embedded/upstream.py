@@ -226,10 +226,8 @@ class EmbeddedUpstream(PassthroughBase):
     async def start(self) -> HttpUpstream:
         """Start the model if it is not running, and return its HTTP service.
 
-        Raises:
-            ConfigError: the model cannot run on this machine.
-            UpstreamError: the model did not start.
-            WeightsError: the weights are not available.
+        Raises ConfigError if the model cannot run on this machine, UpstreamError if it did not start, and WeightsError
+        if the weights are not available.
         """
         async with self._lock:
             if self._closed:
