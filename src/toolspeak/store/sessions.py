@@ -160,7 +160,7 @@ class Store:
     def remove(self, session: str, *, force: bool = False) -> None:
         """Remove a session and everything in it.
 
-        Raises NoSessionError if this owner has no such session, and SessionBusyError without `force` if it has a writer.
+        Raises NoSessionError if there is no such session, and SessionBusyError without `force` if it has a writer.
         """
         key = SessionKey(self.owner, checked_id(session))
 
