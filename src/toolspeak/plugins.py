@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 Group: TypeAlias = Literal["toolspeak.dialects", "toolspeak.upstreams", "toolspeak.profiles"]
 GROUPS: tuple[Group, ...] = ("toolspeak.dialects", "toolspeak.upstreams", "toolspeak.profiles")
 
-#: Suffixes of the folders that contain a distribution's metadata.
-_METADATA_SUFFIXES = (".dist-info", ".egg-info")
+_METADATA_SUFFIXES = (".dist-info", ".egg-info")  # suffixes of the folders that contain a distribution's metadata
 _ENTRY_POINTS_FILE = "entry_points.txt"  # file in such a folder that declares entry points
 
 _log = logging.getLogger("toolspeak.plugins")

@@ -125,10 +125,8 @@ async def require_approval(
     """
     if approval is None:
         raise ToolDenied(f"the call was not run: {why}, and no one can approve it")
-    inside = is_sandboxed(executable)
-    decision = await approval.decide(
-        executable.tool, arguments, context, sandboxed=inside, why=why, yes_counts=yes_counts
-    )
+    call = (executable.tool, arguments, context)
+    decision = await approval.decide(*call, sandboxed=is_sandboxed(executable), why=why, yes_counts=yes_counts)
     if not decision.allowed:
         raise ToolDenied(f"the call was not allowed: {decision.reason}")
 

@@ -25,8 +25,7 @@ class AgentResult(msgspec.Struct, frozen=True, omit_defaults=True):
     notes: tuple[Note, ...]
     session: str  # session id, for continuing or resuming
     requests: int
-    #: The value of the agent's `output_type`; None without one, or if the task is not complete.
-    output: Any = None
+    output: Any = None  # the value of the agent's `output_type`; None without one, or if the task is not complete
     task: tuple[Message, ...] = ()  # the messages that this run answered
     reasoning: str = ""
     said: Message | None = None  # the model's original final message, if it has parts other than text

@@ -38,8 +38,7 @@ class McpTools:
     async def start(self) -> list[Executable]:
         """Start the servers and return their tools.
 
-        Raises:
-            ToolError: a server cannot be started. The others are stopped, so the next attempt starts them again.
+        Raises ToolError if one cannot be started. The others are stopped, so the next attempt starts them again.
         """
         tools = await self._servers.start()
         failed = [note.detail for note in self._servers.notes if note.code == _UNUSABLE]

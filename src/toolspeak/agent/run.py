@@ -42,26 +42,15 @@ from ..store.session_interface import FileChange, SessionJournal
 from ..tools.approval import Approval
 from ..tools.base import CallContext, Executable, ToolOutput, call_key
 from ..tools.threads import in_thread
+from . import events
 from .calls import Toolbox, cancel_and_wait, require_approval, run_in_order, run_to_completion, run_tool, seconds_for
-from .events import (
-    AgentEvent,
-    CallStarted,
-    FileChanged,
-    OutputPiece,
-    ResultReady,
-    RoundComplete,
-    RoundStarted,
-    TextPiece,
-    ThoughtPiece,
-)
 from .output_types import OutputType, ParsedOutput
 
-EmitEvent: TypeAlias = Callable[[AgentEvent], None]
+EmitEvent: TypeAlias = Callable[[events.AgentEvent], None]
 
 _log = logging.getLogger("toolspeak.agent")
 _MAX_LOGGED_CHARS = 200  # maximum length of names and reasons in log lines
-#: Seconds to wait for a cancelled step, so its tools can stop and journal writes can complete.
-_STEP_GRACE = 30.0
+_STEP_GRACE = 30.0  # seconds to wait for a cancelled step, so its tools can stop and journal writes can complete
 #: Seconds for which a tool waits until a change of a file is recorded. A loop that was stopped never answers.
 _RECORD_SECONDS = 60.0
 #: HTTP statuses of upstreams that do not accept a JSON schema for the answer.
@@ -145,7 +134,7 @@ class TaskRun:
             if len(rounds.completed) > number:
                 completed = rounds.completed[-1]
                 _log.info("round %d complete: %s", number + 1, counted(len(completed.calls), "call"))
-                self._emit(RoundComplete(number + 1, completed))
+                self._emit(events.RoundComplete(number + 1, completed))
         return action
 
     async def _end(self, answer: Answer) -> Answer:
@@ -199,7 +188,7 @@ class TaskRun:
 
     async def _ask(self, ask: AskModel, deadline: float | None) -> RoundInput:
         _log.info("round %d started%s", ask.number, " for a summary" if ask.summary else "")
-        self._emit(RoundStarted(ask.number, ask.summary))
+        self._emit(events.RoundStarted(ask.number, ask.summary))
         self._events = []
         limit = None if deadline is None or ask.summary else max(deadline - self._loop.time(), 0.001)
         try:
@@ -245,9 +234,9 @@ class TaskRun:
         for event in batch:
             if isinstance(event, TextDelta):
                 text += event.text
-                self._emit(TextPiece(event.text))
+                self._emit(events.TextPiece(event.text))
             elif isinstance(event, ReasoningDelta):
-                self._emit(ThoughtPiece(event.text))
+                self._emit(events.ThoughtPiece(event.text))
         if text:
             await run_to_completion(self._journal.stream(text))
 
@@ -258,7 +247,7 @@ class TaskRun:
         _log.info("round %d: calls started: %s", execute.number, names)
         for record in execute.round.calls:
             if record.result is not None:
-                self._emit(ResultReady(record.call, record.result))
+                self._emit(events.ResultReady(record.call, record.result))
         parallel = self._client.parallel if self._options.parallel is None else self._options.parallel
         await run_in_order(execute.calls, lambda planned: self._run(rounds, planned, execute), parallel=parallel)
         return Executed()
@@ -276,7 +265,7 @@ class TaskRun:
             began, at = time.monotonic(), time.time()
             await run_to_completion(self._journal.start(call.id, at))
             rounds.mark_started(call.id, at)
-            self._emit(CallStarted(call))
+            self._emit(events.CallStarted(call))
             seconds = seconds_for(self._options.tool_timeout, rounds.deadline, self._loop.time())
             output = await run_tool(executable, call.arguments, context, seconds)
         result = ToolResult(call.id, output.content, call.name, output.error, output.parts)
@@ -285,10 +274,10 @@ class TaskRun:
         rounds.record_outcome(CallOutcome(result, seconds, output.final, output.diffs))
         await run_to_completion(self._journal.finish(result, seconds))
         for each in output.diffs:
-            self._emit(FileChanged(call.id, each.path, each.diff))
+            self._emit(events.FileChanged(call.id, each.path, each.diff))
         how = "failed" if result.error else "ready"
         _log.info("round %d: result %s: %s (%.1f s)", execute.number, how, call.name, seconds)
-        self._emit(ResultReady(call, result, seconds))
+        self._emit(events.ResultReady(call, result, seconds))
 
     async def _require_approval(
         self, planned: PlannedCall, executable: Executable, context: CallContext, execute: Execute
@@ -301,7 +290,7 @@ class TaskRun:
 
     def _context(self, planned: PlannedCall, tainted: bool) -> CallContext:
         def emit(text: str) -> None:
-            self._loop.call_soon_threadsafe(self._emit, OutputPiece(planned.call.id, text))
+            self._loop.call_soon_threadsafe(self._emit, events.OutputPiece(planned.call.id, text))
 
         def record_change(change: FileChange) -> None:
             """Record a change from the tool's thread. It outlives a cancelled call, so that the record is certain."""

@@ -15,18 +15,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from ..agent.events import (
-    AgentEvent,
-    AgentResult,
-    CallStarted,
-    FileChanged,
-    OutputPiece,
-    ResultReady,
-    RoundComplete,
-    RoundStarted,
-    TextPiece,
-    WorkFinished,
-)
+from ..agent import events
+from ..agent.events import AgentEvent, AgentResult
 from ..core.text import printable
 from ..core.types import ToolCall, ToolResult
 from ..engine.rounds.transcript import Round
@@ -149,7 +139,7 @@ class PromptGuard:
         """Show an event, or hold it back during a prompt. The final event is always shown at once."""
         with self._lock:
             self._pending.append(event)
-            if not self._asking or isinstance(event, WorkFinished):
+            if not self._asking or isinstance(event, events.WorkFinished):
                 self._flush()
 
     @contextmanager
@@ -181,21 +171,21 @@ class LineScreen:
 
     def show(self, event: AgentEvent) -> None:
         match event:
-            case TextPiece(text) if self._live:
+            case events.TextPiece(text) if self._live:
                 click.echo(clean(text), nl=False)
                 sys.stdout.flush()
                 self._open = not text.endswith("\n")
-            case CallStarted(call):
+            case events.CallStarted(call):
                 self._line(f"→ {call_text(call)}")
-            case FileChanged(_, _, diff):
+            case events.FileChanged(_, _, diff):
                 self._line(coloured_diff(diff))
-            case ResultReady(call, result):
+            case events.ResultReady(call, result):
                 self._line(f"{'✗' if result.error else '✓'} {_short(call.name)}: {_outcome(result)}")
-            case RoundComplete(number, round_):
+            case events.RoundComplete(number, round_):
                 self._line(round_line(number, round_))
-            case RoundStarted(number, summary) if summary or number > 1:
+            case events.RoundStarted(number, summary) if summary or number > 1:
                 self._line(f"round {number} started{', for a summary' if summary else ''}")
-            case WorkFinished(result):
+            case events.WorkFinished(result):
                 self.pause()
                 if line := closing_line(result):
                     self._say(line)
@@ -227,27 +217,26 @@ class LiveScreen:
 
     def show(self, event: AgentEvent) -> None:
         match event:
-            case RoundStarted():
+            case events.RoundStarted():
                 self._text, self._calls, self._tails = "", {}, {}
-            case TextPiece(text):
+            case events.TextPiece(text):
                 self._text += clean(text)
-            case CallStarted(call):
+            case events.CallStarted(call):
                 self._calls[call.id] = f"→ {call_text(call)}"
-            case OutputPiece(call_id, text):
-                self._tails[call_id] = "\n".join(
-                    (self._tails.get(call_id, "") + clean(text)).split("\n")[-_TAIL_LINES:]
-                )
-            case FileChanged(_, _, diff):
+            case events.OutputPiece(call_id, text):
+                tail = self._tails.get(call_id, "") + clean(text)
+                self._tails[call_id] = "\n".join(tail.split("\n")[-_TAIL_LINES:])
+            case events.FileChanged(_, _, diff):
                 self._print_diff(diff)
-            case ResultReady(call, result):
+            case events.ResultReady(call, result):
                 self._calls[call.id] = f"{'✗' if result.error else '✓'} {call_text(call)}"
                 self._tails.pop(call.id, None)
-            case RoundComplete(number, round_):
+            case events.RoundComplete(number, round_):
                 self._text, self._calls, self._tails = "", {}, {}
                 self._redraw()  # clear the live area before printing, which moves it down
                 self._print(round_line(number, round_), "dim")
                 return
-            case WorkFinished(result):
+            case events.WorkFinished(result):
                 self.pause()
                 self._print(clean(result.content.strip()))
                 self._print(closing_line(result), "dim")

@@ -22,19 +22,9 @@ from ..engine.rounds.transcript import Answer, Entry
 from ..errors import ConfigError, ToolspeakError, UsageError
 from ..store.session_interface import copy_entries
 from ..tools.approval import ApprovalAnswer, Question
+from . import agent_screen
 from .agent_options import AgentKit, CommandOptions, agent_kit, agent_options, make_client
-from .agent_screen import (
-    PROMPT,
-    LineScreen,
-    LiveScreen,
-    PromptGuard,
-    clean,
-    closing_line,
-    parse_answer,
-    question_text,
-    round_line,
-    round_text,
-)
+from .agent_screen import PROMPT, LineScreen, LiveScreen, PromptGuard, clean
 from .config import print_notes
 from .run import interruptible, reported_failures
 
@@ -129,9 +119,9 @@ async def _turn(chat: ChatSession, line: str) -> bool:
 
 async def _ask(guard: PromptGuard, reader: _PipeReader | _TerminalReader, question: Question) -> ApprovalAnswer:
     with guard.question():
-        click.echo(question_text(question))
+        click.echo(agent_screen.question_text(question))
         try:
-            return parse_answer(await reader.line(f"{PROMPT} "))
+            return agent_screen.parse_answer(await reader.line(f"{PROMPT} "))
         except (EOFError, KeyboardInterrupt):
             return "deny"
 
@@ -228,11 +218,11 @@ async def _show(chat: ChatSession, argument: str) -> None:
     answers = [entry for entry in await chat.entries() if isinstance(entry, Answer)]
     rounds = answers[-1].rounds if answers else ()
     if argument.isdigit() and 0 < int(argument) <= len(rounds):
-        click.echo(round_text(int(argument), rounds[int(argument) - 1]))
+        click.echo(agent_screen.round_text(int(argument), rounds[int(argument) - 1]))
         return
     for number, round_ in enumerate(rounds, 1):
-        click.echo(round_line(number, round_))
-    outcome = chat.last and closing_line(chat.last)
+        click.echo(agent_screen.round_line(number, round_))
+    outcome = chat.last and agent_screen.closing_line(chat.last)
     click.echo(outcome or ("/show 1 expands the first round" if rounds else "the last answer had no rounds"))
 
 

@@ -62,9 +62,8 @@ def _command_name(name: str) -> str:
 def prepare_embedded(config: Config, model: str) -> str:
     """Ensure that an embedded model can run: check the runtime and fetch the weights. Return the model's name.
 
-    Raises:
-        ConfigError: the runtime is not installed, or a file is not a model or an adapter.
-        WeightsError: the weights cannot be fetched.
+    Raises ConfigError if the runtime is not installed or a file is not a model or an adapter, and WeightsError if the
+    weights cannot be fetched.
     """
     from ..upstreams.embedded.engine_build import could_be_quick, is_quick
     from ..upstreams.embedded.upstream import cached_weights, is_gguf, obtain_weights, recipe_for, require_runtime

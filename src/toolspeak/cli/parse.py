@@ -54,7 +54,10 @@ def command(
     options |= {"tools": _read_tools(tools), "untrusted": tuple(map(read_text, untrusted))}
     with usage_errors():
         if stream:
-            _print_events(file, options)
+            scanner = ts.Scanner(**options)
+            for chunk in chunks(file):
+                _write_events(scanner.feed(chunk))
+            _write_events(scanner.close())
         else:
             _print_result(file, options, candidates=candidates)
 
@@ -67,13 +70,6 @@ def _print_result(file: str, options: dict[str, Any], *, candidates: bool) -> No
     if candidates:
         result["candidates"] = _plain(parsed.candidates)
     write_json(result, indent=2)
-
-
-def _print_events(file: str, options: dict[str, Any]) -> None:
-    scanner = ts.Scanner(**options)
-    for chunk in chunks(file):
-        _write_events(scanner.feed(chunk))
-    _write_events(scanner.close())
 
 
 def _write_events(events: list[Any]) -> None:

@@ -1,7 +1,4 @@
-"""Load settings from flags, environment and files.
-
-This is the only module that reads the environment.
-"""
+"""Load settings from flags, environment and files. This is the only module that reads the environment."""
 
 from __future__ import annotations
 

@@ -128,8 +128,7 @@ class GeneralSettings(msgspec.Struct, frozen=True):
     #: The secret that nonces are derived from. If empty, one is generated and stored in the state file.
     secret: str = ""
     secret_file: str = ""
-    #: Installed plugins to load: `all`, `none`, or distribution names separated by commas.
-    load_plugins: str = "all"
+    load_plugins: str = "all"  # installed plugins to load: `all`, `none`, or distribution names separated by commas
     #: The file for small persistent state. If empty, a file in the user's state folder is used.
     state_file: str = ""
     #: The database for sessions and for state shared between proxies: `sqlite:///path` or `postgresql://...`. If empty,

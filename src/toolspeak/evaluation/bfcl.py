@@ -52,8 +52,7 @@ _TYPES = {"dict": "object", "float": "number", "tuple": "array", "list": "array"
 #: Sentences that the leaderboard adds to descriptions.
 _PYTHON_HINT = " Note that the provided function is in Python 3 syntax."
 _FLOAT_HINT = " This is a float type value."
-#: Model name that the checker looks up to find out whether dots in names became underscores.
-_NAME = "toolspeak"
+_NAME = "toolspeak"  # model name that the checker looks up to find out whether dots in names became underscores
 #: Maximum nesting depth of a schema. The leaderboard's schemas have only a few levels.
 _MAX_SCHEMA_DEPTH = 32
 
@@ -230,11 +229,8 @@ def obtain_files(
 ) -> BfclFiles:
     """Return the installed or cached files; if there are none, download them into the cache.
 
-    Args:
-        environment: environment variables for the download programs, including package index settings.
-
-    Raises:
-        BfclFilesError: the files cannot be downloaded or stored.
+    `environment` are the environment variables for the download programs, including package index settings. Raises
+    BfclFilesError if the files cannot be downloaded or stored.
     """
     installed = find_files(cache)
     if installed is not None:

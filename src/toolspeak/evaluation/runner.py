@@ -54,7 +54,7 @@ class _Tally(msgspec.Struct):
         self.text = reply.text[:_MAX_TEXT_CHARS]
 
 
-@dataclass
+@dataclass(eq=False)
 class EvalRun:
     """Runs cases with one client."""
 

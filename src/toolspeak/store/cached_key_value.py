@@ -190,25 +190,7 @@ _write_behinds: dict[str, WriteBehindKeyValue] = {}
 _MAX_THREADS = 4  # number of threads for background reads and writes, for all URLs together
 
 
-class _Background:
-    """A thread pool that is started on first use and never shared between processes."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._threads: ThreadPoolExecutor | None = None
-
-    def submit(self, work: Callable[[], Any]) -> Future[Any]:
-        with self._lock:
-            if self._threads is None:
-                self._threads = ThreadPoolExecutor(_MAX_THREADS, thread_name_prefix="toolspeak-state")
-            return self._threads.submit(work)
-
-    def forget(self) -> None:
-        """Reset the pool in a forked child, which does not inherit threads."""
-        self.__init__()
-
-
-_background = _Background()
+_background = ThreadPoolExecutor(_MAX_THREADS, "toolspeak-state")  # starts its threads on first use
 _in_background = _background.submit
 
 
@@ -234,4 +216,5 @@ def write_behind_key_value(url: str) -> WriteBehindKeyValue:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_background.forget)
+    # A forked child does not inherit threads, so it starts its own.
+    os.register_at_fork(after_in_child=lambda: _background.__init__(_MAX_THREADS, "toolspeak-state"))

@@ -84,10 +84,8 @@ class Store:
     ) -> SqlJournal:
         """Open a session for writing: a new one, or an existing one after repair.
 
-        Raises:
-            NoSessionError: this owner has no such session.
-            SessionBusyError: another writer holds the session.
-            StoreDamagedError: the session is unreadable.
+        Raises NoSessionError if this owner has no such session, SessionBusyError if another writer holds it, and
+        StoreDamagedError if it is unreadable.
         """
         key = SessionKey(self.owner, checked_id(session) if session else new_id())
         lease = leases.new_lease(key, lease_seconds)
@@ -162,9 +160,7 @@ class Store:
     def remove(self, session: str, *, force: bool = False) -> None:
         """Remove a session and everything in it.
 
-        Raises:
-            NoSessionError: this owner has no such session.
-            SessionBusyError: a writer holds the session and `force` is not set.
+        Raises NoSessionError if there is no such session, and SessionBusyError without `force` if it has a writer.
         """
         key = SessionKey(self.owner, checked_id(session))
 

@@ -79,8 +79,7 @@ class _SessionHeader(msgspec.Struct, frozen=True):
 def import_lines(store: Store, lines: Iterable[str]) -> ImportResult:
     """Import the sessions in an export. Each session is imported completely or not at all.
 
-    Raises:
-        UsageError: a line is invalid; the sessions before it have been imported.
+    Raises UsageError if a line is invalid; the sessions before it have been imported.
     """
     added = [_put(store, session) for session in _sessions_in(lines)]
     return ImportResult(added.count(True), added.count(False))

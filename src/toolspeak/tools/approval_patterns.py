@@ -119,12 +119,8 @@ def _stars_are_harmless(glob: str, value: str) -> bool:
         return False
     if len(_DOUBLE_DOT.findall(value)) != sum(len(_DOUBLE_DOT.findall(piece)) for piece in pieces):
         return False
-    return not any(_is_path(piece) and _BLANK.search(star) for piece, star in _stars(pieces, value))
-
-
-def _is_path(piece: str) -> bool:
-    """Return whether a star after this piece continues a path. A path ends at the next blank."""
-    return "/" in _BLANK.split(piece)[-1]
+    # A star after a piece with a slash continues a path, which ends at the next blank.
+    return not any("/" in _BLANK.split(piece)[-1] and _BLANK.search(star) for piece, star in _stars(pieces, value))
 
 
 def _stars(pieces: list[str], text: str) -> Iterator[tuple[str, str]]:

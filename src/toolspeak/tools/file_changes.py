@@ -23,8 +23,7 @@ from .sandbox import own_folders
 from .threads import in_thread
 
 MAX_FILE_BYTES = 8 * 1024 * 1024  # maximum size of a file that is read, written, searched or restored
-#: Maximum number of files whose last known content is remembered, for all sessions together.
-_MAX_REMEMBERED = 4096
+_MAX_REMEMBERED = 4096  # maximum number of files whose last known content is remembered, for all sessions together
 
 
 class KnownContents:

@@ -61,8 +61,7 @@ class Sandbox(msgspec.Struct, frozen=True):
 
     work: str
     network: bool = False
-    #: Additional readable paths, such as an interpreter outside the system folders.
-    readable: tuple[str, ...] = ()
+    readable: tuple[str, ...] = ()  # additional readable paths, such as an interpreter outside the system folders
 
     def problem(self) -> str:
         """Return why this sandbox cannot be used on this machine, or an empty string."""
@@ -105,7 +104,8 @@ class Sandbox(msgspec.Struct, frozen=True):
         if self.network:
             arguments.append("--share-net")
         for path in _SYSTEM:
-            arguments += _system_bind(path)
+            link = ["--symlink", os.readlink(path), path] if os.path.islink(path) else []
+            arguments += link or ["--ro-bind-try", path, path]
         # Mounted before the readable paths, because those may be in /tmp.
         for path in ("/tmp", _HOME):
             arguments += [*_size_option(features, _TMP_SIZE), "--tmpfs", path]
@@ -158,11 +158,6 @@ def work_folder(path: str | os.PathLike[str]) -> str:
 
 def _is_within(path: str, folders: Iterable[str]) -> bool:
     return any(path == folder or path.startswith(folder.rstrip("/") + "/") for folder in folders)
-
-
-def _system_bind(path: str) -> list[str]:
-    """Return the bubblewrap options that expose a system folder read-only, or as the same link if it is a link."""
-    return ["--symlink", os.readlink(path), path] if os.path.islink(path) else ["--ro-bind-try", path, path]
 
 
 def own_folders(work: str) -> tuple[str, ...]:

@@ -86,8 +86,9 @@ def _operation(method: str, path: str, route: Route) -> JSONObject:
     name = route.client_protocol or route.page
     described = PAGES.get(route.page, _UNKNOWN)
     sent = BODIES[route.client_protocol] if route.client_protocol else described.request
+    words = "".join(letter if letter.isalnum() else "_" for letter in path.replace(_NAME, "name"))
     operation: JSONObject = {
-        "operationId": _identifier(method, path),
+        "operationId": f"{method.lower()}_{words.strip('_') or 'root'}",
         "summary": SUMMARIES.get(name, name),
         "tags": [_TAGS.get(name.partition("_")[0], _OWN_TAG)],
         "security": _SECURITY[route.level],
@@ -101,11 +102,6 @@ def _operation(method: str, path: str, route: Route) -> JSONObject:
     if sent is not None:
         operation["requestBody"] = {"required": True, "content": {_JSON: {"schema": sent}}}
     return operation
-
-
-def _identifier(method: str, path: str) -> str:
-    words = "".join(letter if letter.isalnum() else "_" for letter in path.replace(_NAME, "name"))
-    return f"{method.lower()}_{words.strip('_') or 'root'}"
 
 
 def _responses(route: Route) -> JSONObject:

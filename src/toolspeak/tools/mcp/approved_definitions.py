@@ -77,10 +77,10 @@ class Pins:
         for each in offered:
             size += len(msgspec.json.encode(each))
             pins[each.name] = _Pin(each.hash, each if size <= _MAX_STORED_BYTES else None)
-        self._state.put(_key(server), msgspec.to_builtins(pins))
+        self._state.put(_PREFIX + server.key, msgspec.to_builtins(pins))
 
     def _approved(self, server: McpServer) -> dict[str, _Pin] | None:
-        pinned = self._state.get(_key(server))
+        pinned = self._state.get(_PREFIX + server.key)
         if not isinstance(pinned, dict):
             return None
         # Older versions stored only the hash, as a string.
@@ -93,7 +93,3 @@ class Pins:
         for key in keys:
             self._state.delete(key)
         return len(keys)
-
-
-def _key(server: McpServer) -> str:
-    return f"{_PREFIX}{server.name}:{server.identity}"

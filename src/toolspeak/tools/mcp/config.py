@@ -11,7 +11,7 @@ import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
@@ -27,6 +27,9 @@ _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]{0,100})(?::-([^}]{0
 _HTTP_TYPES = frozenset({"", "http", "streamable-http", "streamableHttp", "streamable_http"})
 
 
+_Algorithm: TypeAlias = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"]
+
+
 class OAuth(msgspec.Struct, frozen=True, rename="camel"):
     """Settings for logging in to a server. All are optional, because most servers publish them."""
 
@@ -40,9 +43,7 @@ class OAuth(msgspec.Struct, frozen=True, rename="camel"):
     client_metadata_url: str = ""  # URL of a client metadata document, used instead of a registration
     #: File with the private key that signs client assertions (instead of a secret), and the signing algorithm.
     private_key_file: str = ""
-    signing_algorithm: Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"] = (
-        "RS256"
-    )
+    signing_algorithm: _Algorithm = "RS256"
     #: The local port for the browser's redirect; 0 means any free port.
     callback_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0
 
@@ -70,6 +71,11 @@ class McpServer(msgspec.Struct, frozen=True, rename="camel"):
     @property
     def prefix(self) -> str:
         return f"{_NOT_IN_NAMES.sub('_', self.name)}__"
+
+    @property
+    def key(self) -> str:
+        """The server's key in the stored state."""
+        return f"{self.name}:{self.identity}"
 
     @property
     def identity(self) -> str:

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 _PREFIX = "mcp_login:"
 _RENEWAL_MARGIN = 30.0  # tokens are renewed this many seconds before they expire
 _UNAUTHORIZED = 401
-#: Placeholder for the redirect URL when no login is in progress.
-_UNUSED_REDIRECT = "http://127.0.0.1/callback"
+_UNUSED_REDIRECT = "http://127.0.0.1/callback"  # placeholder for the redirect URL when no login is in progress
 
 
 class LoginNeeded(ToolError):
@@ -83,26 +82,22 @@ class Tokens:
 
     def read(self, server: McpServer) -> _StoredLogin:
         """Return the stored login for a server; empty if there is none."""
-        stored = self._state.get(_key(server))
+        stored = self._state.get(_PREFIX + server.key)
         return msgspec.convert(stored, _StoredLogin) if stored is not None else _StoredLogin()
 
     def write(self, server: McpServer, stored: _StoredLogin) -> None:
-        self._state.put(_key(server), msgspec.to_builtins(stored))
+        self._state.put(_PREFIX + server.key, msgspec.to_builtins(stored))
 
     def forget(self, server: McpServer) -> bool:
         """Delete a login, without notifying the server. Returns whether there was one."""
-        had = self._state.get(_key(server)) is not None
-        self._state.delete(_key(server))
+        had = self._state.get(_PREFIX + server.key) is not None
+        self._state.delete(_PREFIX + server.key)
         return had
 
 
 def tokens_in(folder: Path) -> Tokens:
     """Return the logins stored in a folder. Only the owner can read their file."""
     return Tokens(FileState(folder / "mcp_logins.json"))
-
-
-def _key(server: McpServer) -> str:
-    return f"{_PREFIX}{server.name}:{server.identity}"
 
 
 def authorization(

@@ -39,9 +39,7 @@ _PASSED_VARIABLES = ("HOME PATH SHELL TMPDIR SYSTEMROOT APPDATA LOCALAPPDATA PAT
 class Child:
     def __init__(self) -> None:
         self.ended = asyncio.Event()
-        #: Why its messages are no longer read, although it may still be running; empty if they are.
-        self.broken = ""
-        self.noise = 0
+        self.broken = ""  # why its messages are no longer read, although it may still be running; empty if they are
         self._stderr = b""
 
     def add_stderr(self, data: bytes) -> None:
@@ -158,8 +156,6 @@ def _parse_message(line: bytes, child: Child) -> SessionMessage | None:
     except (ValueError, RecursionError):
         if b'"jsonrpc"' in line[:1000]:
             child.broken = "it sent a message that cannot be read"
-        else:
-            child.noise += 1
         return None
 
 

@@ -39,10 +39,8 @@ def is_quick() -> bool:
     """Whether the installed engine has byte dot products. False if the engine cannot be queried."""
     command = (sys.executable, "-P", "-m", __name__)
     with suppress(OSError, subprocess.SubprocessError):
-        output = subprocess.check_output(
-            command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=_MAX_SECONDS
-        )
-        return has_byte_products(output.decode("utf-8", "replace").strip())
+        info = subprocess.check_output(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=_MAX_SECONDS)
+        return has_byte_products(info.decode("utf-8", "replace").strip())
     return False
 
 

@@ -31,8 +31,7 @@ _MAX_HEADER_BYTES = 16 << 20
 _AT_ONCE = 16_384
 _LOW = bytes(byte & 15 for byte in range(256))
 _HIGH = bytes(byte >> 4 for byte in range(256))
-#: Fills up a translation table, which must have 256 entries although a block uses only 16.
-_UNUSED = bytes(240)
+_UNUSED = bytes(240)  # fills up a translation table, which must have 256 entries although a block uses only 16
 _VALUES = range(16)
 _MAX_INT8 = 127
 #: Added before truncating to an integer: 0.5 rounds, and 256 keeps the sum positive but vanishes modulo 256.

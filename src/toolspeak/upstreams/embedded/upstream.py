@@ -35,8 +35,7 @@ _LOAD_SECONDS = 600
 _END_SECONDS = 5
 #: On a slow machine, the first token of an answer to a long prompt takes minutes, plus time in the queue.
 _TIMEOUTS = Timeouts(connect=10, first_byte=900, idle=300, total=3600)
-#: Part of llama.cpp's error message for a prompt that does not fit into the context.
-_TOO_LONG = "context size"
+_TOO_LONG = "context size"  # part of llama.cpp's error message for a prompt that does not fit into the context
 #: Maximum number of threads. More do not make a small model faster.
 _MAX_THREADS = 8
 #: Number of concurrent answers. Two, so a short answer need not wait for a long one.
@@ -227,10 +226,8 @@ class EmbeddedUpstream(PassthroughBase):
     async def start(self) -> HttpUpstream:
         """Start the model if it is not running, and return its HTTP service.
 
-        Raises:
-            ConfigError: the model cannot run on this machine.
-            UpstreamError: the model did not start.
-            WeightsError: the weights are not available.
+        Raises ConfigError if the model cannot run on this machine, UpstreamError if it did not start, and WeightsError
+        if the weights are not available.
         """
         async with self._lock:
             if self._closed:

