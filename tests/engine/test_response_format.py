@@ -103,6 +103,27 @@ def test_a_repair_that_may_change_a_value_is_not_made(text: str, problem: str):
 
 @pytest.mark.requirement("C8")
 @check_each(
+    ("text", "problem"),
+    [
+        ('{"city": 1.10}', "spelling lost"),
+        ('{"city": +49,}', "spelling lost"),
+        ('{"city": "Oslo", "days": 010}', "leading zeros"),
+        ('{"city_plan": {"city": 1.10}}', "spelling lost"),
+    ],
+)
+def test_a_number_whose_text_is_not_kept_is_not_an_answer(text: str, problem: str):
+    assert check_format(text, NAMED) == FormattedAnswer(text, problem=f"the JSON is malformed ({problem})")
+
+
+@pytest.mark.requirement("C8")
+@check_each(("text", "city"), [('{"city": 02134}', "02134"), ('{"city": 21.5}', "21.5"), ('{"city": 12,}', "12")])
+def test_a_string_keeps_the_text_of_a_number(text: str, city: str):
+    formatted = check_format(text, CITY)
+    assert (formatted.problem, json.loads(formatted.text)) == ("", {"city": city})
+
+
+@pytest.mark.requirement("C8")
+@check_each(
     ("text", "value"),
     [
         ('An example: {"town": "Oslo"}. The answer: {"city": "Paris"}. See [1].', {"city": "Paris"}),

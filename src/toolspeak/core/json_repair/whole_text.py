@@ -29,12 +29,13 @@ _TWO_TEXTS = re.compile(r'"[^"]*"\s*"').match
 
 
 class ParseResult(msgspec.Struct, frozen=True):
-    """A parsed value, its status, notes on the repairs, and the position after the value."""
+    """A parsed value, its status, notes on the repairs, the position after the value, and its strict JSON text."""
 
     value: JSONValue
     status: Status
     notes: tuple[Note, ...]
     end: int
+    text: str = ""
 
     @property
     def strict(self) -> bool:
@@ -56,8 +57,8 @@ def _result(parser: JSONParser, end: int) -> ParseResult:
     parser.finish()
     if parser.status == "hopeless":
         return ParseResult(None, "hopeless", parser.notes, end)
-    value = msgspec.json.decode("".join(map(Writer().write, parser.tokens)))
-    return ParseResult(value, parser.status, parser.notes, end)
+    strict = "".join(map(Writer().write, parser.tokens))
+    return ParseResult(msgspec.json.decode(strict), parser.status, parser.notes, end, strict)
 
 
 def loads(text: str) -> JSONValue:
