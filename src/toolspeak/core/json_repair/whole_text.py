@@ -79,12 +79,17 @@ def loads(text: str) -> JSONValue:
 
 
 def complete_documents(text: str) -> list[ParseResult]:
-    """Return the objects and arrays in a text that are not cut off, in order, with notes on their repairs."""
+    """Return the objects and arrays in a text that are not cut off, in order, with notes on their repairs.
+
+    A text with a value that is nested too deeply has none, because the parts of that value are not documents.
+    """
     documents: list[ParseResult] = []
     pos = 0
     while len(documents) < _MAX_DOCUMENTS and (start := _START(text, pos)) is not None:
         at = start.end() if start.group().startswith("`") else start.start()
         result = parse_value(text, at)
+        if any(note.code == "too_deep" for note in result.notes):
+            return []
         if result.status == "complete":
             documents.append(result)
         pos = max(result.end, at + 1)

@@ -58,7 +58,7 @@ def compile_format(response_format: ResponseFormat) -> ArgumentSchema:
         SchemaError: the format has no usable schema.
     """
     try:
-        compiled = ArgumentSchema.of(response_format.schema)
+        compiled = ArgumentSchema.of(response_format.schema, any_value=True)
         given, used = compiled.parameters, compiled.schema
         if is_object(given) and "type" in given and is_object(used) and "type" not in used:
             raise SchemaError(f"the schema has the unknown type {given['type']!r:.80}")
@@ -123,7 +123,7 @@ def _checked(document: _Document, response_format: ResponseFormat, work: WorkLim
         inner = schema.coerce(*value.values(), work=work)
         if not inner.problems:
             aligned, notes = inner, (*notes, _UNWRAPPED)
-    problem = "; ".join(aligned.problems) or _doubt(document, aligned.notes)
+    problem = "; ".join(aligned.problems).replace("`arguments`", "the answer") or _doubt(document, aligned.notes)
     return _Document(aligned.value, "", (*notes, *aligned.notes), problem)
 
 
