@@ -253,8 +253,8 @@ REPAIRS: list[tuple[str, Any, set[str]]] = [
     # numbers
     (
         '{"a": 1_234.5_6, "b": .25, "c": +1, "d": 007, "e": 1e }',
-        {"a": 1234.56, "b": 0.25, "c": 1, "d": 7, "e": 1},
-        {"number_format"},
+        {"a": 1234.56, "b": 0.25, "c": 1, "d": "007", "e": 1},
+        {"number_format", "leading_zeros"},
     ),
     (
         '{"a": 1/3, "b": 10-20, "c": 1.1.1, "d": 2x}',

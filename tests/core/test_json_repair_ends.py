@@ -413,6 +413,7 @@ def test_what_may_change_a_value_and_what_is_refused_are_named():
         "missing_value",
         "object_to_string",
         "python_set",
+        "spelling_lost",
         "split_array",
         "stray_text",
         "triple_quote_escape",

@@ -221,7 +221,9 @@ def test_whatever_is_not_hopeless_becomes_strict_json(text: str, options: dict[s
         value = msgspec.json.decode(reading.text)
         assert json.loads(reading.text) == value
         if not options and not close:
-            assert parse_value(text) == (type(parse_value(text)))(value, reading.status, reading.notes, reading.end)
+            assert parse_value(text) == (type(parse_value(text)))(
+                value, reading.status, reading.notes, reading.end, reading.text
+            )
 
 
 # ---- (e) no exceptions, no loops

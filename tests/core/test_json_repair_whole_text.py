@@ -21,13 +21,13 @@ pytestmark = pytest.mark.requirement("B4")
 
 def test_one_value_is_read_where_it_begins():
     text = 'x {"a": 1} y'
-    assert parse_value(text, 2) == ParseResult({"a": 1}, "complete", (), 10)
+    assert parse_value(text, 2) == ParseResult({"a": 1}, "complete", (), 10, '{"a":1}')
     assert parse_value(text, 2).strict
 
 
 def test_a_repaired_value_is_not_strict():
     read = parse_value("{'a': 1}")
-    assert read == ParseResult({"a": 1}, "complete", (Note("single_quotes"),), 8)
+    assert read == ParseResult({"a": 1}, "complete", (Note("single_quotes"),), 8, '{"a":1}')
     assert not read.strict
 
 
@@ -39,7 +39,9 @@ def test_a_cut_value_says_so():
 
 @pytest.mark.requirement("B6")
 def test_the_last_character_of_a_cut_value_belongs_to_it():
-    assert parse_value('{"a": 1 /') == ParseResult({"a": "1 /"}, "truncated", (Note("unquoted_value", "1 /"),), 9)
+    assert parse_value('{"a": 1 /') == ParseResult(
+        {"a": "1 /"}, "truncated", (Note("unquoted_value", "1 /"),), 9, '{"a":"1 /"}'
+    )
 
 
 def test_a_hopeless_text_has_no_value():

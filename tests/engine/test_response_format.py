@@ -42,6 +42,41 @@ def test_an_answer_in_the_form_asked_for_stays_as_it_is(text: str, wanted: Respo
     assert check_format(text, wanted) == FormattedAnswer(text)
 
 
+@check_each(
+    ("text", "schema"),
+    [
+        *((text, {}) for text in ("[]", "[[]]", "[{}]", "null", "[1,2]", '"x"', "5", "true")),
+        ("true", True),
+        ("[1,2]", {"items": {"type": "integer"}}),
+        ("[1,2]", {"description": "a list"}),
+        ("[]", {"anyOf": [{"type": "array"}, {"type": "object"}]}),
+        ("null", {"type": ["object", "null"]}),
+        ('"a"', {"enum": ["a"]}),
+    ],
+)
+def test_an_answer_may_be_any_value_that_the_schema_accepts(text: str, schema: JSONValue):
+    assert check_format(text, ResponseFormat(schema)) == FormattedAnswer(text)
+
+
+@check_each(
+    ("text", "schema"),
+    [
+        *((text, {"type": "object"}) for text in ("[]", "null", '""', "[[]]")),
+        ("[]", {"anyOf": [{"type": "object"}, {"type": "null"}]}),
+        ("[1]", {"items": {"type": "string", "minLength": 2}}),
+        ("1", False),
+        ('{"a": 1}', {"type": "string"}),
+        *((f'{{"x": {"[" * depth}{"]" * depth}}}', {"type": "object"}) for depth in (70, 400, 1000)),
+        (f'{{"k": 1}} {{"x": {"[" * 1000}{"]" * 1000}, "z": 2}}', {"type": "object"}),
+    ],
+)
+def test_no_answer_is_invented_where_none_fits(text: str, schema: JSONValue):
+    formatted = check_format(text, ResponseFormat(schema))
+    assert (formatted.text, formatted.notes) == (text, ())
+    assert formatted.problem
+    assert "`arguments`" not in formatted.problem
+
+
 @pytest.mark.requirement("B4", "B5")
 @check_each(
     ("text", "wanted", "value"),
@@ -99,6 +134,27 @@ def test_what_does_not_fit_the_schema_says_why(text: str):
 )
 def test_a_repair_that_may_change_a_value_is_not_made(text: str, problem: str):
     assert check_format(text, CITY) == FormattedAnswer(text, problem=problem)
+
+
+@pytest.mark.requirement("C8")
+@check_each(
+    ("text", "problem"),
+    [
+        ('{"city": 1.10}', "spelling lost"),
+        ('{"city": +49,}', "spelling lost"),
+        ('{"city": "Oslo", "days": 010}', "leading zeros"),
+        ('{"city_plan": {"city": 1.10}}', "spelling lost"),
+    ],
+)
+def test_a_number_whose_text_is_not_kept_is_not_an_answer(text: str, problem: str):
+    assert check_format(text, NAMED) == FormattedAnswer(text, problem=f"the JSON is malformed ({problem})")
+
+
+@pytest.mark.requirement("C8")
+@check_each(("text", "city"), [('{"city": 02134}', "02134"), ('{"city": 21.5}', "21.5"), ('{"city": 12,}', "12")])
+def test_a_string_keeps_the_text_of_a_number(text: str, city: str):
+    formatted = check_format(text, CITY)
+    assert (formatted.problem, json.loads(formatted.text)) == ("", {"city": city})
 
 
 @pytest.mark.requirement("C8")

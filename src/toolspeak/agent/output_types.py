@@ -50,7 +50,7 @@ class OutputType:
         self._name = _NOT_IN_NAMES.sub("_", name)[:64]
         self._is_text = kind is str
         schema, self._convert = _schema_and_converter(kind)
-        self._aligner = ArgumentSchema.of(schema)
+        self._aligner = ArgumentSchema.of(schema, any_value=True)
         self._schema_text = msgspec.json.encode(schema).decode()
         self._is_object = schema.get("type") == "object" or "properties" in schema
         self._schema = schema

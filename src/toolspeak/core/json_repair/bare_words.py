@@ -24,7 +24,7 @@ from .lookahead import (
     match_start,
     skip_spaces,
 )
-from .tokens import END_STRING, PART, SCALAR, STRING
+from .tokens import END_STRING, PART, SCALAR, STRING, WrittenNumber
 
 ELLIPSES = ("...", "…")
 #: Quotes that end a bare word. An apostrophe does not, because words such as `don't` contain one.
@@ -162,7 +162,7 @@ class WordReader:
         text, code = read_word(word)
         emit = self._output.emit
         if text is not None:
-            emit(SCALAR, text)
+            emit(SCALAR, WrittenNumber(text, word) if code == "number_format" else text)
         else:
             emit(STRING)
             emit(PART, escape_text(word))

@@ -51,7 +51,10 @@ def has_surrogate(text: str) -> bool:
 
 
 def read_word(word: str) -> tuple[str | None, str]:
-    """Return a bare word as strict JSON (`None` if it is text), and the code of a note or an empty string."""
+    """Return a bare word as strict JSON (`None` if it is text), and the code of a note or an empty string.
+
+    A number with leading zeros becomes a string, because no number in JSON keeps them.
+    """
     if len(word) > _MAX_NUMBER:
         return None, "unquoted_value"
     lowered = word.lower()
@@ -63,17 +66,19 @@ def read_word(word: str) -> tuple[str | None, str]:
     if _STRICT_NUMBER(word):
         return _finite(word, "")
     loose = _LOOSE_NUMBER(word)
+    if loose and loose[2][:1] == "0" and loose[2] != "0":  # the digits of a code, an octal number or a decimal one
+        return f'"{word}"', "leading_zeros"
     number = _tidy(*loose.groups()) if loose else None
     return (None, "unquoted_value") if number is None else _finite(number, "number_format")
 
 
 def _tidy(sign: str, whole: str, fraction: str | None, exponent: str | None) -> str | None:
-    """Normalise a number with underscores, leading zeros, or no digits on one side of the decimal point."""
+    """Normalise a number with underscores, a plus sign, or no digits on one side of the decimal point."""
     digits = whole.replace("_", "")
     decimals = (fraction or "").replace("_", "")
     if not digits and not decimals:
         return None
-    text = ("-" if sign == "-" else "") + (digits.lstrip("0") or "0")
+    text = ("-" if sign == "-" else "") + (digits or "0")
     if decimals or fraction == "":
         text += f".{decimals or 0}"
     if exponent and exponent.strip("+-"):

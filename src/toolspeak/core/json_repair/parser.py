@@ -12,7 +12,7 @@ most `LOOKAHEAD` characters or one key. So time is linear, and chunk boundaries 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import ClassVar
 
 from ..types import Note
@@ -51,8 +51,17 @@ UNSAFE_NOTES = frozenset({"duplicate_key", "nan", "lone_surrogate"})
 #: Codes of notes on repairs that may have changed a value.
 VALUE_CHANGING_NOTES = frozenset(
     """ellipsis inner_quotes missing_closer missing_opener missing_quote missing_value object_to_string python_set
-    split_array stray_text triple_quote_escape wrong_closer""".split()
+    spelling_lost split_array stray_text triple_quote_escape wrong_closer""".split()
 )
+#: Codes that mean the same together: digits with leading zeros may be those of an octal number.
+_READ_AS_DECIMAL = frozenset({"leading_zeros", "string_to_number"})
+
+
+def value_changes(codes: Set[str]) -> Set[str]:
+    """Return those of the codes of notes that mean that a repair may have changed a value."""
+    changes: Set[str] = VALUE_CHANGING_NOTES & codes
+    return changes | _READ_AS_DECIMAL if codes >= _READ_AS_DECIMAL else changes
+
 
 _KINDS: dict[str, Kind] = {"}": "brace", "]": "array", ")": "group"}
 _ESCAPED_SPACES = ("\\n", "\\r", "\\t")

@@ -18,6 +18,17 @@ OBJECT, END_OBJECT, ARRAY, END_ARRAY, KEY, STRING, PART, END_STRING, SCALAR, POS
 _START = {OBJECT: "{", ARRAY: "[", STRING: '"', SCALAR: ""}
 
 
+class WrittenNumber(str):
+    """The text of a number in strict JSON, with what the model has written instead."""
+
+    __slots__ = ("written",)
+
+    def __new__(cls, text: str, written: str) -> WrittenNumber:
+        number = super().__new__(cls, text)
+        number.written = written
+        return number
+
+
 class Writer:
     """Writer that turns tokens into strict JSON text."""
 

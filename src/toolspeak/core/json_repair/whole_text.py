@@ -29,12 +29,13 @@ _TWO_TEXTS = re.compile(r'"[^"]*"\s*"').match
 
 
 class ParseResult(msgspec.Struct, frozen=True):
-    """A parsed value, its status, notes on the repairs, and the position after the value."""
+    """A parsed value, its status, notes on the repairs, the position after the value, and its strict JSON text."""
 
     value: JSONValue
     status: Status
     notes: tuple[Note, ...]
     end: int
+    text: str = ""
 
     @property
     def strict(self) -> bool:
@@ -56,8 +57,8 @@ def _result(parser: JSONParser, end: int) -> ParseResult:
     parser.finish()
     if parser.status == "hopeless":
         return ParseResult(None, "hopeless", parser.notes, end)
-    value = msgspec.json.decode("".join(map(Writer().write, parser.tokens)))
-    return ParseResult(value, parser.status, parser.notes, end)
+    strict = "".join(map(Writer().write, parser.tokens))
+    return ParseResult(msgspec.json.decode(strict), parser.status, parser.notes, end, strict)
 
 
 def loads(text: str) -> JSONValue:
@@ -78,12 +79,17 @@ def loads(text: str) -> JSONValue:
 
 
 def complete_documents(text: str) -> list[ParseResult]:
-    """Return the objects and arrays in a text that are not cut off, in order, with notes on their repairs."""
+    """Return the objects and arrays in a text that are not cut off, in order, with notes on their repairs.
+
+    A text with a value that is nested too deeply has none, because the parts of that value are not documents.
+    """
     documents: list[ParseResult] = []
     pos = 0
     while len(documents) < _MAX_DOCUMENTS and (start := _START(text, pos)) is not None:
         at = start.end() if start.group().startswith("`") else start.start()
         result = parse_value(text, at)
+        if any(note.code == "too_deep" for note in result.notes):
+            return []
         if result.status == "complete":
             documents.append(result)
         pos = max(result.end, at + 1)

@@ -14,7 +14,7 @@ from typing import Literal, cast
 import msgspec
 
 from ..events import CallArgs, CallEnd, CallStart, Candidate, Judged, Verdict
-from ..json_repair.parser import UNSAFE_NOTES, VALUE_CHANGING_NOTES, JSONParser
+from ..json_repair.parser import UNSAFE_NOTES, JSONParser, value_changes
 from ..json_repair.tokens import END_OBJECT, KEY, OBJECT, SCALAR, Token
 from ..schema.argument_schema import ArgumentSchema
 from ..types import JSONObject, JSONValue, Note, is_object
@@ -282,7 +282,7 @@ class CallBuilder:
         if codes >= _TORN:
             return ("a string that contains quotes may have been split",)
         strict = self._context.policy == "strict"
-        if codes & VALUE_CHANGING_NOTES and (strict or self._context.side_effects(self.name)):
+        if value_changes(codes) and (strict or self._context.side_effects(self.name)):
             why = "the policy is strict" if strict else f"`{self.name}` has side effects"
             self._notes.append(Note("unsafe_repair", f"{why}; the arguments were repaired"))
             return ("a repair may have changed a value",)

@@ -14,7 +14,7 @@ import msgspec
 
 from ...errors import SchemaError
 from ..types import MAX_SCHEMA_BYTES, JSONValue, Note
-from .coercion import MAX_TRIES, MAX_TRIES_PER_VALUE, coerce
+from .coercion import MAX_TRIES, MAX_TRIES_PER_VALUE, NULL_ARGUMENTS, coerce
 from .json_values import ParseText, Path, fold_key, strict_json, unusable_reason
 from .relaxation import describe
 from .streaming import CONSTRAINS_PROPERTIES, streams_items, streams_members, target, text_delay
@@ -44,8 +44,11 @@ class CoercionResult(msgspec.Struct, frozen=True):
 class ArgumentSchema:
     """The compiled schema of one tool's arguments. It is shared between callers and must not be changed."""
 
-    def __init__(self, parameters: JSONValue) -> None:
-        """Compile a schema. Prefer `ArgumentSchema.of`, which uses a cache."""
+    def __init__(self, parameters: JSONValue, *, any_value: bool = False) -> None:
+        """Compile a schema. Prefer `ArgumentSchema.of`, which uses a cache.
+
+        `any_value`: the schema is that of an answer, which may be any JSON value.
+        """
         self.parameters = parameters
         is_list = parameters == []  # an empty object, as PHP writes it
         if is_list:
@@ -62,7 +65,9 @@ class ArgumentSchema:
             self.notes = (Note("schema_relaxed", "an empty list was treated as no schema"),)
         plain = document.at("", document.body)
         #: Arguments are an object unless the schema clearly says otherwise.
-        self._root = Subschema(document, "", document.body, object_only=plain.allowed_types <= OBJECT)
+        object_only = plain.allowed_types <= OBJECT and not any_value
+        self._root = Subschema(document, "", document.body, object_only=object_only)
+        self._any_value = any_value
         #: Whether each property is validated on its own, so that it can be streamed before the others are known.
         self.piecewise = self._root.object_only and CONSTRAINS_PROPERTIES.isdisjoint(plain.body)
         self._effort = document.effort
@@ -73,8 +78,10 @@ class ArgumentSchema:
         self._property_types: dict[str, frozenset[str]] = {}  # filled on demand
 
     @staticmethod
-    def of(parameters: JSONValue) -> ArgumentSchema:
+    def of(parameters: JSONValue, *, any_value: bool = False) -> ArgumentSchema:
         """Return the compiled schema of `parameters` from a cache. `None` accepts any object.
+
+        `any_value`: the schema is that of an answer, which may be any JSON value.
 
         Raises:
             SchemaError: `parameters` are not a schema at all, or too large, too deeply nested or too complex.
@@ -91,7 +98,8 @@ class ArgumentSchema:
                 f"`parameters` are too large: {len(source)} bytes (limit: {MAX_SCHEMA_BYTES})",
                 hint="shorten the descriptions or split the tool into several",
             )
-        return _compiled_large(source) if len(source) > LARGE_SCHEMA_BYTES else _compiled(source)
+        compiled = _compiled_large if len(source) > LARGE_SCHEMA_BYTES else _compiled
+        return compiled(source, any_value)
 
     def declares(self, name: str) -> bool:
         """Whether the schema declares a top-level property with this name."""
@@ -144,6 +152,8 @@ class ArgumentSchema:
         all arguments of an answer.
         """
         value, notes = self.value.coerce(arguments, (), parse_text, work)
+        if self._any_value and any(note.code == NULL_ARGUMENTS for note in notes):
+            value, notes = arguments, ()  # no arguments are empty ones, but no answer is none
         return CoercionResult(value, notes, self.problems(value, work=work))
 
     def charge(self, arguments: JSONValue, work: WorkLimit) -> int:
@@ -259,8 +269,8 @@ def _explained(root: Subschema, value: JSONValue, limit: int) -> tuple[str, ...]
     return tuple(sentences)
 
 
-def _compile(source: bytes) -> ArgumentSchema:
-    return ArgumentSchema(msgspec.json.decode(source))
+def _compile(source: bytes, any_value: bool) -> ArgumentSchema:
+    return ArgumentSchema(msgspec.json.decode(source), any_value=any_value)
 
 
 _compiled, _compiled_large = lru_cache(CACHED_SCHEMAS)(_compile), lru_cache(CACHED_LARGE_SCHEMAS)(_compile)

@@ -75,6 +75,13 @@ def strict_json(text: str) -> JSONValue:
         raise ValueError("nested too deeply") from error
 
 
+def has_respelled_float(text: str) -> bool:
+    """Whether a number in strict JSON text is spelled in another way than its value would be, such as `1.10`."""
+    spellings: list[str] = []
+    msgspec.json.Decoder(float_hook=spellings.append).decode(text)
+    return any(json_text(float(spelling)) != spelling for spelling in spellings)
+
+
 def unusable_reason(value: JSONValue) -> str:
     """Return why a value cannot be validated at all: not JSON, too deep, too large. Empty: it can be validated.
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import msgspec
 
-from ...core.json_repair.parser import UNSAFE_NOTES, VALUE_CHANGING_NOTES
+from ...core.json_repair.parser import UNSAFE_NOTES, value_changes
 from ...core.json_repair.whole_text import complete_documents
 from ...core.schema.argument_schema import ArgumentSchema
-from ...core.schema.json_values import fold_key
+from ...core.schema.json_values import fold_key, has_respelled_float
 from ...core.schema.work_limit import WorkLimit
 from ...core.types import JSONValue, Note, ResponseFormat, is_object
 from ...errors import SchemaError
@@ -18,8 +16,6 @@ from ..refusals.classifier import classify
 
 #: Added to the end of long conversations.
 FORMAT_REMINDER = "Answer with JSON only, as described at the beginning."
-#: Codes of repairs after which a value may differ from what the model meant.
-_DOUBTFUL_NOTES = UNSAFE_NOTES | VALUE_CHANGING_NOTES
 _REPAIRED = Note("format_repaired", "the answer was not strict JSON")
 #: The code of a note on text that an upstream has marked as a refusal, or that is recognised as one.
 REFUSAL = "refusal"
@@ -34,8 +30,13 @@ class FormattedAnswer(msgspec.Struct, frozen=True):
     problem: str = ""
 
 
-#: A JSON value in an answer, notes on its repairs, and the problem if it is unusable.
-_Document: TypeAlias = tuple[JSONValue, tuple[Note, ...], str]
+class _Document(msgspec.Struct, frozen=True):
+    """A JSON value in an answer, notes on its repairs, its strict JSON text, and the problem if it is unusable."""
+
+    value: JSONValue
+    text: str = ""
+    notes: tuple[Note, ...] = ()
+    problem: str = ""
 
 
 def format_rule(response_format: ResponseFormat, start: str = "The") -> str:
@@ -57,7 +58,7 @@ def compile_format(response_format: ResponseFormat) -> ArgumentSchema:
         SchemaError: the format has no usable schema.
     """
     try:
-        compiled = ArgumentSchema.of(response_format.schema)
+        compiled = ArgumentSchema.of(response_format.schema, any_value=True)
         given, used = compiled.parameters, compiled.schema
         if is_object(given) and "type" in given and is_object(used) and "type" not in used:
             raise SchemaError(f"the schema has the unknown type {given['type']!r:.80}")
@@ -81,11 +82,11 @@ def check_format(text: str, response_format: ResponseFormat) -> FormattedAnswer:
     """
     work = WorkLimit()  # for all values together
     documents = [_checked(each, response_format, work) for each in _documents(text)]
-    fitting = [(value, notes) for value, notes, problem in documents if not problem]
+    fitting = [each for each in documents if not each.problem]
     if not fitting:
-        return FormattedAnswer(text, problem=documents[-1][2] if documents else "the answer is not JSON")
-    value, notes = fitting[0]
-    if any(other != value for other, _ in fitting):
+        return FormattedAnswer(text, problem=documents[-1].problem if documents else "the answer is not JSON")
+    value, notes = fitting[0].value, fitting[0].notes
+    if any(other.value != value for other in fitting):
         return FormattedAnswer(text, problem="the answer contains several different JSON values")
     return FormattedAnswer(msgspec.json.encode(value).decode(), notes) if notes else FormattedAnswer(text)
 
@@ -93,32 +94,37 @@ def check_format(text: str, response_format: ResponseFormat) -> FormattedAnswer:
 def _documents(text: str) -> list[_Document]:
     """Return the JSON values of an answer: the whole text, or else the objects and arrays in it."""
     try:
-        return [(msgspec.json.decode(text), (), "")]
+        return [_Document(msgspec.json.decode(text), text)]
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         # The text is not strict JSON, has a lone surrogate or is too deeply nested: try the lenient parser.
-        return [(each.value, (_REPAIRED,), _doubt(each.notes)) for each in complete_documents(text)]
+        return [_Document(each.value, each.text, (*each.notes, _REPAIRED)) for each in complete_documents(text)]
 
 
-def _doubt(notes: tuple[Note, ...]) -> str:
-    """Return the problem if one of the repairs may have changed a value."""
-    code = next((note.code for note in notes if note.code in _DOUBTFUL_NOTES), "")
+def _doubt(document: _Document, notes: tuple[Note, ...] = ()) -> str:
+    """Return the problem if one of the repairs, or of the changes in `notes`, may have changed a value."""
+    codes = {note.code for note in (*document.notes, *notes)}
+    doubtful = (codes & UNSAFE_NOTES) | value_changes(codes)
+    if "number_to_string" in codes and ("number_format" in codes or has_respelled_float(document.text)):
+        doubtful |= {"spelling_lost"}
+    code = min(doubtful, default="")
     return f"the JSON is malformed ({code.replace('_', ' ')})" if code else ""
 
 
 def _checked(document: _Document, response_format: ResponseFormat, work: WorkLimit) -> _Document:
     """Align a value with the schema of the format, if it has one."""
-    value, notes, problem = document
-    if problem:
-        return document
+    value, notes = document.value, document.notes[-1:]
+    if problem := _doubt(document):
+        return _Document(value, problem=problem)
     if response_format.schema is None:
-        return value, notes, "" if is_object(value) else "the answer is not a JSON object"
+        return _Document(value, "", notes, "" if is_object(value) else "the answer is not a JSON object")
     schema = compile_format(response_format)
     aligned = schema.coerce(value, work=work)
     if (aligned.problems or aligned.notes) and _is_wrapped(value, response_format):
         inner = schema.coerce(*value.values(), work=work)
         if not inner.problems:
-            return inner.value, (*notes, _UNWRAPPED, *inner.notes), ""
-    return aligned.value, (*notes, *aligned.notes), "; ".join(aligned.problems)
+            aligned, notes = inner, (*notes, _UNWRAPPED)
+    problem = "; ".join(aligned.problems).replace("`arguments`", "the answer") or _doubt(document, aligned.notes)
+    return _Document(aligned.value, "", (*notes, *aligned.notes), problem)
 
 
 def _is_wrapped(value: JSONValue, response_format: ResponseFormat) -> bool:
