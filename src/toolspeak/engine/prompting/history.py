@@ -490,7 +490,9 @@ def alternate_roles(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     calls and their results, so an assistant message is inserted between a result and a message of the user.
     """
     roles: list[str] = [message.role for message in messages]
-    head = next((at for at, role in enumerate(roles) if role != "system"), len(roles))
+    head = 0
+    while head < len(roles) and roles[head] == "system":
+        head += 1
     begins = head == len(roles) or roles[head] != "assistant"
     alternates = "tool" not in roles and all(map(ne, roles, roles[1:])) and not any(each.results for each in messages)
     if begins and head <= 1 and "system" not in roles[head:] and alternates:
