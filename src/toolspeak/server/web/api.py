@@ -68,8 +68,8 @@ class PageApi:
             "evaluations": self._evaluations,
             "probe": self._probe,
             "profiles": self._profiles,
-            "record": self._record,
-            "records": self._records,
+            "record": lambda route, caller, *_: self._requests.detail(str(route.fields["id"]), caller),
+            "records": lambda route, caller, scope, _: self._requests.list_requests(_query(scope).get("after", "")),
             "replay": self._replay,
             "series": self._series,
             "chats": self._chats,
@@ -115,12 +115,6 @@ class PageApi:
         }
 
     # ---- requests
-
-    async def _records(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
-        return await self._requests.list_requests(_query(scope).get("after", ""))
-
-    async def _record(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
-        return await self._requests.detail(str(route.fields["id"]), caller)
 
     async def _replay(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
         changes = read_object(await read_body(scope, receive, _MAX_BODY_BYTES))
