@@ -68,8 +68,10 @@ class PageApi:
             "evaluations": self._evaluations,
             "probe": self._probe,
             "profiles": self._profiles,
-            "record": lambda route, caller, *_: self._requests.detail(str(route.fields["id"]), caller),
-            "records": lambda route, caller, scope, _: self._requests.list_requests(_query(scope).get("after", "")),
+            "record": lambda route, caller, scope, receive: self._requests.detail(str(route.fields["id"]), caller),
+            "records": lambda route, caller, scope, receive: self._requests.list_requests(
+                _query(scope).get("after", "")
+            ),
             "replay": self._replay,
             "series": self._series,
             "chats": self._chats,
