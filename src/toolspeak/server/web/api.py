@@ -105,16 +105,10 @@ class PageApi:
 
         gateway = self._gateway()
         await gateway.refresh()
-        return {
-            "version": __version__,
-            "recording": self._recording,
-            "keeping": self._has_store,
-            "models": list(gateway.models(caller)),
-            "modes": list(get_args(Mode)),
-            "plans": list(get_args(Emulation)),
-            "policies": list(get_args(Policy)),
-            "dialects": list(DIALECTS),
-        }
+        kinds = {"modes": get_args(Mode), "plans": get_args(Emulation), "policies": get_args(Policy)}
+        names = {"models": gateway.models(caller), **kinds, "dialects": DIALECTS}
+        lists = {name: list(values) for name, values in names.items()}
+        return {"version": __version__, "recording": self._recording, "keeping": self._has_store, **lists}
 
     # ---- requests
 
