@@ -203,9 +203,7 @@ class _Examination:
         return strategy(name, patient.base_url, settings=patient.settings, known=patient.known)
 
 
-async def examine(
-    patient: DoctorTarget, begin: Callable[[str], None] = lambda check: None
-) -> AsyncIterator[CheckResult]:
+async def examine(patient: DoctorTarget, begin: Callable[[str], None] = lambda _: None) -> AsyncIterator[CheckResult]:
     """Examine one upstream. `begin` is called with the name of each check that takes time."""
     exam = _Examination(patient)
     yield _configuration(exam)
@@ -347,7 +345,6 @@ async def _native(exam: _Examination) -> CheckResult:
 
 
 async def _calls(exam: _Examination) -> CheckResult:
-    """Make one call through toolspeak."""
     patient = exam.patient
     resolved = ResolvedModel(patient.provider, exam.model, patient.base_url, patient.protocol, patient.upstream)
     maker = TurnFactory(resolved, patient.known, MemoryState(), b"doctor")

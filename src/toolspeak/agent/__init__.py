@@ -138,11 +138,8 @@ class AsyncAgent:
 
         A cancelled or failed task also returns a result; check its `status`.
 
-        Raises:
-            UsageError: the task is empty or has the wrong type.
-            NoSessionError: the session does not exist.
-            SessionBusyError: another process is using the session.
-            ToolError: an MCP server cannot be started.
+        Raises UsageError if the task is empty or has the wrong type, NoSessionError if the session does not exist,
+        SessionBusyError if another process is using it, and ToolError if an MCP server cannot be started.
         """
         return await self._work_on(await _messages(task), session or "", self._emit, context)
 

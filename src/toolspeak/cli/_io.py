@@ -67,7 +67,6 @@ class Utf8:
         return text
 
     def report(self, name: str) -> None:
-        """Print a note on stderr if bytes were replaced."""
         if self.replaced:
             click.echo(f"note: {name} is not valid UTF-8; replaced {self.replaced} bytes with U+FFFD", err=True)
 

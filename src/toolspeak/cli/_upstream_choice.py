@@ -62,7 +62,6 @@ def route_by_name(config: Config, model: str) -> ModelRoute | None:
 
 
 def _configured(config: Config, way: UpstreamAddress) -> ModelRoute | None:
-    """Find the configured upstream with the same address."""
     for name in config.upstream_names():
         upstream = config.upstream(name)
         if _same(way, upstream.provider, upstream.row.base_url, upstream.protocol):

@@ -168,8 +168,6 @@ def _only_model(served: Iterable[str]) -> str:
 
 
 class AgentKit(msgspec.Struct, frozen=True):
-    """Everything needed to build agents with various settings."""
-
     client: AsyncClient
     tools: tuple[Executable, ...]
     approval: Approval

@@ -144,7 +144,6 @@ class PromptGuard:
 
     @contextmanager
     def question(self) -> Generator[None]:
-        """Hold back events while a prompt is open."""
         with self._lock:
             self._pause()
             self._asking = True

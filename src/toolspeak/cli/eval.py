@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
-from typing import get_args
+from typing import Any, cast, get_args
 
 import click
 import msgspec
@@ -70,11 +70,9 @@ class _PartType(click.ParamType[tuple[int, int]]):
 
     name = "K/N"
 
-    def convert(
-        self, value: str | tuple[int, int], param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, int]:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
         if isinstance(value, tuple):
-            return value
+            return cast("tuple[int, int]", value)
         number, _, parts = value.partition("/")
         if not (number.isdecimal() and parts.isdecimal() and 1 <= int(number) <= int(parts) <= _MAX_PARTS):
             self.fail(f"{value!r} is not of the form K/N; for example, 2/8 is the second of eight parts", param, ctx)
@@ -284,7 +282,6 @@ def _adapter_name(config: Config, model: str) -> str:
 
 
 def _work(options: _EvalOptions, settings: dict[EvalSetting, int | None], cases: Sequence[EvalCase]) -> Work:
-    """Choose the cases to run for each of the settings."""
     categories = len({case.category for case in cases})
 
     def limit_of(each: int | None) -> int | None:
@@ -380,7 +377,6 @@ def _show(report: EvalReport, options: _EvalOptions) -> None:
 
 
 def _report_errors(journal: ResultsFile, work: Work, count: int) -> None:
-    """Print the number of failed cases and the first error."""
     first = next(each for setting, cases in work for each in journal.of(setting, _ids(cases)) if each.error)
     # Remove control characters, because the error contains server output.
     click.echo(f"error: {count} cases failed; the first was {first.case}: {printable(first.error, ' ')}", err=True)

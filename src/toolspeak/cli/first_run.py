@@ -88,7 +88,6 @@ def prepare_embedded(config: Config, model: str) -> str:
 
 
 def _preparation_text(recipe: Recipe) -> str:
-    """Describe how the missing weights are obtained."""
     from ..upstreams.embedded.engine_build import is_quick
     from ..upstreams.embedded.weights import DEFAULT
 

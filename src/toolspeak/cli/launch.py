@@ -88,7 +88,6 @@ def _key(environment: Mapping[str, str], variable: str) -> str:
 
 
 def _program(row: ClientSettings, arguments: tuple[str, ...], search_path: str | None) -> tuple[str, tuple[str, ...]]:
-    """Return the path of the program and the user's arguments."""
     if not row.program and not arguments:
         raise UsageError(f"{row.title} has no program to start", hint="after --, add the command that uses it")
     name, rest = (row.program, arguments) if row.program else (arguments[0], arguments[1:])
@@ -165,7 +164,6 @@ def _bypass_proxies(environment: Mapping[str, str], server: ServerAddress) -> di
 
 
 def _exec(command: list[str], environment: dict[str, str]) -> None:
-    """Replace this process with the client."""
     sys.stdout.flush()
     if sys.platform == "win32":  # on Windows, exec would return to the shell before the client ends
         sys.exit(subprocess.call(command, env=environment))

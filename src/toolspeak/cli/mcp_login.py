@@ -9,6 +9,7 @@ import asyncio
 import secrets
 import webbrowser
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Self
 from urllib.parse import parse_qs, urlsplit
 
@@ -29,43 +30,32 @@ _PAGE = (
 
 
 def open_browser(url: str) -> bool:
-    """Open a page in the user's browser; return whether that worked."""
     try:
         return webbrowser.open(url)
     except webbrowser.Error:
         return False
 
 
+@dataclass(eq=False)
 class BrowserLogin:
-    """Listens for the redirect of a browser login. Use it with `async with`.
+    """Listens for the redirect of a browser login. Use it with `async with`."""
 
-    Args:
-        port: the loopback port to listen on; 0 for any free port.
-        tell: receives the URL of the login page.
-        go: opens the URL; returns whether that worked.
-    """
+    port: int  # the loopback port to listen on; 0 for any free port
+    tell: Callable[[str], None]  # receives the URL of the login page
+    go: Callable[[str], bool] = open_browser  # opens the URL; returns whether that worked
+    timeout: float = LOGIN_TIMEOUT
+    redirect: str = ""
 
-    def __init__(
-        self,
-        port: int,
-        tell: Callable[[str], None],
-        go: Callable[[str], bool] = open_browser,
-        timeout: float = LOGIN_TIMEOUT,
-    ) -> None:
-        self._port = port
-        self._tell = tell
-        self._go = go
-        self._timeout = timeout
+    def __post_init__(self) -> None:
         self._state = secrets.token_urlsafe(16)  # random, so it matches no request until a login starts
         self._answer: asyncio.Future[LoginCallback] = asyncio.get_running_loop().create_future()
         self._server: asyncio.Server | None = None
-        self.redirect = ""
 
     async def __aenter__(self) -> Self:
         try:
-            self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port, limit=_MAX_BYTES)
+            self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, limit=_MAX_BYTES)
         except OSError as error:
-            why = f"cannot listen on port {self._port}: {error.strerror or error}"
+            why = f"cannot listen on port {self.port}: {error.strerror or error}"
             raise UsageError(why, hint="choose another `callbackPort`") from None
         self.redirect = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}{_PATH}"
         return self
@@ -81,16 +71,16 @@ class BrowserLogin:
         if parts.scheme not in ("http", "https"):  # the server chose the URL, and browsers can open programs, too
             raise UsageError(f"the login URL of the server is not a web page: `{escape(url)[:200]}`")
         self._state = parse_qs(parts.query).get("state", [""])[-1] or self._state
-        self._tell(url)
-        await asyncio.to_thread(self._go, url)
+        self.tell(url)
+        await asyncio.to_thread(self.go, url)
 
     async def returned(self) -> LoginCallback:
         """Wait for the redirect. Raises UsageError if the login times out or is refused."""
         try:
-            async with asyncio.timeout(self._timeout):
+            async with asyncio.timeout(self.timeout):
                 return await asyncio.shield(self._answer)
         except TimeoutError:
-            raise UsageError(f"the login timed out after {self._timeout:g} seconds") from None
+            raise UsageError(f"the login timed out after {self.timeout:g} seconds") from None
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

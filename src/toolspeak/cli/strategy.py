@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 import msgspec
 
@@ -28,15 +30,13 @@ Examples:
 @click.option("--plan", metavar="PLAN", help="How to emulate: inline, decision or envelope.")
 @click.option("--chat-only", is_flag=True, default=None, help="Disable tools.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(
-    model: str, base_url: str, mode: str | None, plan: str | None, chat_only: bool | None, as_json: bool
-) -> None:
+def command(model: str, base_url: str, as_json: bool, **flags: Any) -> None:
     """Show how tool calls are handled for a model, and why.
 
     Sends nothing to the model. An unknown model is not an error: its tool calls are emulated as text.
     """
     with usage_errors():
-        config = load_config({"mode": mode, "plan": plan, "chat_only": chat_only})
+        config = load_config(flags)
         capabilities().configure(*config.overrides())
         url = config.endpoint(model, base_url).base_url
         target = ProbeTarget(*split_model(model), url)

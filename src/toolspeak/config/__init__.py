@@ -10,6 +10,7 @@ from __future__ import annotations
 from .lookup import Config
 from .sources import load, trust, trusted, untrust
 from .values import (
+    HARMLESS,
     PROJECT_FILE,
     Auth,
     NamedUpstream,
@@ -22,6 +23,7 @@ from .values import (
 )
 
 __all__ = [
+    "HARMLESS",
     "PROJECT_FILE",
     "Auth",
     "Config",

@@ -86,7 +86,6 @@ _DECODER = msgspec.json.Decoder(CaseResult)
 
 @contextmanager
 def file_errors(path: Path) -> Generator[None]:
-    """Translate an `OSError` to a `UsageError`."""
     try:
         yield
     except OSError as error:

@@ -64,7 +64,6 @@ def compute_score(records: Sequence[CaseResult]) -> Score:
 
 
 def score_by_category(records: Iterable[CaseResult]) -> dict[str, Score]:
-    """Compute the statistics of all cases and of each category."""
     records = list(records)
     scores = {ALL: compute_score(records)}
     for category in sorted({each.category for each in records}):

@@ -48,18 +48,14 @@ _all: weakref.WeakSet[Database] = weakref.WeakSet()
 
 
 class Database:
-    """A database that holds a store.
+    """A database that holds a store. Raises StoreError if it cannot be opened.
 
     Args:
-        url: `sqlite:///path`, `sqlite://` (in memory), or `postgresql://...`.
+        url: `sqlite:///path`, `sqlite://` (in memory), or `postgresql://...`. Raises ConfigError if it is invalid, or
+            the store was written by a newer version of toolspeak.
         patience: seconds for which operations are retried if the database is busy or unavailable.
-        existing: open only an existing store; create nothing and give up early.
+        existing: open only an existing store; create nothing and give up early. Raises NoStoreError if there is none.
         read_only: if an SQLite file cannot be written, open it for reading. Writing then raises `StoreReadOnlyError`.
-
-    Raises:
-        NoStoreError: `existing` is set and there is no store.
-        ConfigError: the URL is invalid, or the store was written by a newer version of toolspeak.
-        StoreError: the database cannot be opened.
     """
 
     def __init__(

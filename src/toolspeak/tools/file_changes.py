@@ -115,11 +115,8 @@ async def undo_changes(
     """Restore the files that the tools of a session changed to their state before its first change.
 
     Files that were created are deleted, and so are folders that were created for them, if they are empty. Files that
-    someone else has changed since are refused; the others are restored all the same.
-
-    Args:
-        work: refuse files outside of this work directory.
-        dry_run: only find out what would be done.
+    someone else has changed since are refused, and so are those outside of `work`; the others are restored all the
+    same. With `dry_run`, only find out what would be done.
     """
     changes: dict[tuple[str, str], list[FileChange]] = {}
     for change in await journal.changes():

@@ -284,10 +284,8 @@ def _entry_line(entry: _FolderEntry) -> str:
     return f"{name} ({entry.size} bytes)" if entry.is_file else f"{name} (not a regular file)"
 
 
-def _matching_lines(
-    entry: _FolderEntry, needle: str, ignore_case: bool, budget: _SearchBudget, limit: int
-) -> list[str]:
-    """Return the lines of one file that contain `needle`, at most `limit`."""
+def _matching_lines(entry: _FolderEntry, needle: str, ignore_case: bool, budget: _SearchBudget, most: int) -> list[str]:
+    """Return the lines of one file that contain `needle`, at most `most`."""
     budget.files -= 1
     if entry.size > MAX_FILE_BYTES:
         return []
@@ -305,7 +303,7 @@ def _matching_lines(
         if needle in (line.casefold() if ignore_case else line):
             cut = line if len(line) <= _MAX_LINE_CHARS else f"{line[: _MAX_LINE_CHARS - 1]}…"
             matched.append(f"{display_path(entry.path)}:{number}: {cut.rstrip()}")
-            if len(matched) == limit:
+            if len(matched) == most:
                 break
     return matched
 

@@ -132,7 +132,6 @@ class FunctionTool(Generic[P, R]):
         return await result if inspect.isawaitable(result) else result
 
     def _bind(self, arguments: JSONObject, context: CallContext) -> tuple[list[Any], dict[str, Any]]:
-        """Convert JSON arguments to positional and keyword arguments."""
         unknown = arguments.keys() - {each.name for each in self._parameters} | {*self._context} & arguments.keys()
         if unknown:
             raise ToolError(f"`{self.tool.name}` has no parameter {', '.join(f'`{name}`' for name in sorted(unknown))}")

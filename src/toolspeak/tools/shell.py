@@ -88,12 +88,7 @@ class Shell:
         return Tool("shell", text, schema, side_effects=True)
 
     async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
-        """Run a command after approval.
-
-        Raises:
-            ToolDenied: the command was not approved.
-            ToolError: the arguments are invalid, or the command cannot be started.
-        """
+        """Run a command. Raises ToolDenied if it was not approved, and ToolError if it cannot be started."""
         command, limits = self._parse_arguments(arguments)
         decision = await self._approval.decide(self.tool, arguments, context, sandboxed=self.sandboxed)
         if not decision.allowed:

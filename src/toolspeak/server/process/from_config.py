@@ -145,7 +145,6 @@ def _untrusted(config: Config) -> str:
 
 
 def _single_upstream(config: Config, upstream: str, model: str, auth: Auth, plugins: Plugins) -> UpstreamConfig:
-    """Build the single upstream given on the command line or in the general settings."""
     name = _single_model(config, upstream, model)
     resolved = resolve_model(name, upstream, "", config, plugins)
 
@@ -165,7 +164,6 @@ def _single_upstream(config: Config, upstream: str, model: str, auth: Auth, plug
 
 
 def _named_upstream(config: Config, named: NamedUpstream, plugins: Plugins) -> UpstreamConfig:
-    """Build the upstream of one `[upstreams.NAME]` table."""
     row, protocol = named.row, codec_of(named.protocol)
     timeouts = Timeouts(row.connect_timeout, row.first_byte_timeout, row.idle_timeout, row.total_timeout)
     factory = plugins.upstream(named.provider)

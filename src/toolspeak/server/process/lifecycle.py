@@ -86,14 +86,12 @@ class Lifecycle:
         return _Running(self._running)
 
     def count_response(self, context: RequestContext, route: Route | None) -> None:
-        """Count a response of any kind."""
         name = (route.client_protocol or route.page) if route is not None else "none"
         self.metrics.count_response(name, context.status)
         if self._access_log and not context.logged:  # for pages, and model requests that were rejected early
             self._line(context, {"route": name})
 
     def count_request(self, context: RequestContext, record: RequestRecord, times: Times, provider: str) -> None:
-        """Count, trace and log a finished model request."""
         total, first, added = times
         self.metrics.count_request(record, context.status, total, first, added)
         if self._tracer is not None:

@@ -68,8 +68,10 @@ class PageApi:
             "evaluations": self._evaluations,
             "probe": self._probe,
             "profiles": self._profiles,
-            "record": self._record,
-            "records": self._records,
+            "record": lambda route, caller, scope, receive: self._requests.detail(str(route.fields["id"]), caller),
+            "records": lambda route, caller, scope, receive: self._requests.list_requests(
+                _query(scope).get("after", "")
+            ),
             "replay": self._replay,
             "series": self._series,
             "chats": self._chats,
@@ -103,24 +105,12 @@ class PageApi:
 
         gateway = self._gateway()
         await gateway.refresh()
-        return {
-            "version": __version__,
-            "recording": self._recording,
-            "keeping": self._has_store,
-            "models": list(gateway.models(caller)),
-            "modes": list(get_args(Mode)),
-            "plans": list(get_args(Emulation)),
-            "policies": list(get_args(Policy)),
-            "dialects": list(DIALECTS),
-        }
+        kinds = {"modes": get_args(Mode), "plans": get_args(Emulation), "policies": get_args(Policy)}
+        names = {"models": gateway.models(caller), **kinds, "dialects": DIALECTS}
+        lists = {name: list(values) for name, values in names.items()}
+        return {"version": __version__, "recording": self._recording, "keeping": self._has_store, **lists}
 
     # ---- requests
-
-    async def _records(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
-        return await self._requests.list_requests(_query(scope).get("after", ""))
-
-    async def _record(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
-        return await self._requests.detail(str(route.fields["id"]), caller)
 
     async def _replay(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
         changes = read_object(await read_body(scope, receive, _MAX_BODY_BYTES))

@@ -53,6 +53,7 @@ _DEFAULT_ITEMS, _MAX_ITEMS = 20, 100  # default and maximum number of items per 
 _RESPONSE_HINT = "responses are stored for a limited time and only for the key that created them"
 
 _ResponseHandler: TypeAlias = Callable[[Route, Caller, Mapping[str, str]], Awaitable[JSONObject]]
+_Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 
 _INDEX = "index.html"
 _STATIC_FOLDER = Path(__file__).parent / "static"
@@ -61,7 +62,7 @@ _SCRIPT, _STYLE = b"text/javascript; charset=utf-8", b"text/css; charset=utf-8"
 _CONTENT_TYPES = {".html": _HTML, ".css": _STYLE, ".js": _SCRIPT, ".svg": b"image/svg+xml"}
 _POLICY = b"default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; object-src 'none'"
 #: Headers with which the page can run only its own scripts, connect only to this server, and not be framed.
-_STATIC_HEADERS: Sequence[tuple[bytes, bytes]] = (
+_STATIC_HEADERS: _Headers = (
     (b"content-security-policy", _POLICY),
     (b"referrer-policy", b"no-referrer"),
     (b"x-content-type-options", b"nosniff"),
@@ -138,7 +139,6 @@ class Pages:
         return make(route, caller, await read_body(scope, receive)) if make is not None else None
 
     async def _begin_session(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Start a login session with a one-time code or an admin key."""
         body = await read_body(scope, receive, _MAX_CODE_BYTES)
         try:
             code = msgspec.json.decode(body, type=_LoginCode).code
@@ -148,9 +148,7 @@ class Pages:
         _log.info("login session started")
         await respond(send, 200, b"{}", headers=[(b"set-cookie", _cookie(session, int(SESSION_SECONDS), scope))])
 
-    async def missing(
-        self, scope: Scope, send: Send, shape: str = "", headers: Sequence[tuple[bytes, bytes]] = ()
-    ) -> None:
+    async def missing(self, scope: Scope, send: Send, shape: str = "", headers: _Headers = ()) -> None:
         """Send a 404 or 405 response; `shape` is the client's protocol, if known."""
         error = unsupported_error(scope["method"], scope["path"])
         status, body = client_protocol(shape or error.error_protocol).error(error)
@@ -285,7 +283,6 @@ class StoredResponses:
         return _item_page(items, query)
 
     async def _find(self, route: Route, caller: Caller) -> tuple[ResponseStore, StoredResponse]:
-        """Find a response of the caller; return its store and the response."""
         for tenant in dict.fromkeys(caller.tenants()):
             store = ResponseStore(self._gateway().conversation, tenant)
             response = await store.current(str(route.fields["id"]))

@@ -62,14 +62,11 @@ class Pins:
         known = [each for each in offered if each.name in approved]
         changed = tuple(each for each in known if approved[each.name].hash != each.hash)
         names = {each.name for each in offered}
-        return DefinitionChanges(
-            False,
-            unchanged=tuple(each for each in known if approved[each.name].hash == each.hash),
-            changed=changed,
-            added=tuple(each for each in offered if each.name not in approved),
-            removed=tuple(name for name in approved if name not in names),
-            before={each.name: was for each in changed if (was := approved[each.name].definition) is not None},
-        )
+        unchanged = tuple(each for each in known if approved[each.name].hash == each.hash)
+        added = tuple(each for each in offered if each.name not in approved)
+        removed = tuple(name for name in approved if name not in names)
+        before = {each.name: was for each in changed if (was := approved[each.name].definition) is not None}
+        return DefinitionChanges(False, unchanged, changed, added, removed, before)
 
     def approve(self, server: McpServer, offered: tuple[Definition, ...]) -> None:
         """Approve these definitions. They replace all earlier approvals of the server."""

@@ -256,10 +256,8 @@ def download_folder(folder: Path, waits: Callable[[], None] | None = None) -> Ge
     """Lock a folder and yield the folder to download into. Other processes wait until the lock is released.
 
     That is the locked folder itself. If files cannot be locked, it is a temporary folder, and interrupted downloads
-    start over. Work folders left by a killed process are removed.
-
-    Args:
-        waits: called repeatedly while another process downloads.
+    start over. Work folders left by a killed process are removed. `waits` is called repeatedly while another process
+    downloads.
     """
     with ExitStack() as stack:
         try:
