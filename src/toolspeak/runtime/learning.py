@@ -14,6 +14,7 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -26,7 +27,7 @@ from ..engine.turn.actions import TurnOutcome
 from ..engine.turn.upstream_limits import NO_NATIVE_TOOLS, refuses_system_role, window_limitation
 from ..errors import ToolspeakError
 from ..key_value import Clock, FileState, MemoryState, State
-from .probe_cache import MAX_NAME_CHARS, ProbeTarget, probe_policy
+from .probe_cache import MAX_NAME_CHARS, ProbeTarget
 
 if TYPE_CHECKING:
     from ..engine.turn.observations import Observation
@@ -205,7 +206,7 @@ class _Target:
         self.unsaved: dict[str, TenantUse] = {}  # counts that are stored later, by the hash of the tenant
         self.trials: Counter[str] = Counter()
         self.tried_at: dict[str, float] = {}
-        self.doubts: set[str] = set()  # tenants whose model no longer calls in the way that is known
+        self.doubts: set[str] = set()  # hashes of tenants whose model does not call in the way that is known
         self.leaks: Counter[str] = Counter()
 
 
@@ -238,19 +239,14 @@ class UseLearning:
         self.learned(target)
         return self._targets[target].use
 
-    def untried(self, target: ProbeTarget, tenant: str, settings: Settings, rule: str) -> bool:
-        """Whether to find out how a model calls, because nothing is known or what is known is in doubt.
-
-        Where a probe is allowed, it finds that out for unknown upstreams.
-        """
-        state = self._targets.get(target)
-        if not target.base_url or state is None or (rule not in UNKNOWN_RULES and tenant not in state.doubts):
+    def untried(self, target: ProbeTarget, tenant: str, rule: str) -> bool:
+        """Whether to find out how a model calls, because nothing is known or what is known is in doubt."""
+        state, key = self._targets.get(target), tenant_key(tenant)
+        if not target.base_url or state is None or (rule not in UNKNOWN_RULES and key not in state.doubts):
             return False
-        use, now = state.use.tenants.get(tenant_key(tenant), TenantUse()), self._store.clock()
+        use, now = state.use.tenants.get(key, TenantUse()), self._store.clock()
         enough = state.trials[tenant] >= _MAX_TRIALS and now < state.tried_at[tenant] + _SECONDS_UNTRIED
-        if enough or ("capability" in use.refused and now < use.refused_at + _SECONDS_UNTRIED):
-            return False
-        return rule not in UNKNOWN_RULES or probe_policy(settings, target.base_url) == "off"
+        return not (enough or ("capability" in use.refused and now < use.refused_at + _SECONDS_UNTRIED))
 
     def _reload(self, target: ProbeTarget, now: float) -> _Target:
         """Read what other processes have learned; from a database in the background, for one of the next turns."""
@@ -340,9 +336,9 @@ class UseLearning:
         if not known or turn.plan.kind not in ("inline", "native") or (native and not has_tools):
             return
         if came:
-            (state.doubts.discard if agrees else state.doubts.add)(tenant)
+            (state.doubts.discard if agrees else state.doubts.add)(tenant_key(tenant))
         elif turn.outcome.failure is None and _expects_call(turn.request):
-            state.doubts.add(tenant)
+            state.doubts.add(tenant_key(tenant))
 
     def _leaks(self, turn: EndedTurn, state: _Target) -> bool:
         """Whether enough native answers without a call contained one as text."""
@@ -361,7 +357,7 @@ class UseLearning:
         state.use = msgspec.structs.replace(state.use, tenants={**state.use.tenants, key: use})
         changed = (use.fields, use.refused) != (before.fields, before.refused)
         if use.fields != before.fields:
-            state.doubts.discard(tenant)
+            state.doubts.discard(key)
         if changed:
             state.learned.clear()  # three tenants may agree now
             rejected = use.refused_at != before.refused_at
@@ -387,10 +383,23 @@ class UseLearning:
             self._last.set_result(function(*arguments))
         return self._last
 
-    def forget(self, target: ProbeTarget) -> None:
-        """Forget everything about a model: a probe has measured it."""
-        self._targets.pop(target, None)
+    def probed(self, target: ProbeTarget, fields: JSONObject) -> None:
+        """Forget what a probe has measured instead, except native calls that came although the probe got none.
+
+        The calls of a probe are few, and may have been wrong for other reasons. Native calls then stay in use for the
+        tenants who got two in a row, and are tried once more for those who got one.
+        """
+        state = self._targets.pop(target, None)
         self._store.forget(target)
+        if state is None or fields.get("capability") != "none":
+            return
+        native = {name: use for name, use in state.use.tenants.items() if use.last.get("capability", "none") != "none"}
+        if native:
+            kept = self._targets[target] = _Target(msgspec.structs.replace(state.use, tenants=native))
+            kept.until = self._store.clock() + _RELOAD_SECONDS
+            kept.doubts.update(name for name, use in native.items() if use.fields != use.last)
+            for name, use in native.items():
+                self._write(target, name, use)
 
     async def close(self) -> None:
         """Store everything."""
@@ -417,6 +426,7 @@ def _expects_call(request: Request) -> bool:
     return own and concerns_tool(last.text, request.tools)
 
 
+@lru_cache(_MAX_TARGETS)
 def tenant_key(tenant: str) -> str:
     """Return the hash under which a tenant is stored. It shows whether the tenant has a client's own key."""
     own = _OWN_KEY if tenant.startswith(_OWN_KEY) else ""
