@@ -609,6 +609,25 @@ def test_only_the_tenants_seen_last_are_kept():
     assert tenant_key("t69") in kept
 
 
+def test_no_more_tenants_are_remembered_than_there_is_room_for():
+    learning, known = learner()
+    turns_of("anna", learning, known, native_only, 2)
+    for number in range(200):
+        tenant = tenant_of(Credential("authorization", Secret(f"sk-{number}")))
+        assert turns_of(tenant, learning, known, native_only, 1) == [("unknown", 1)]
+    state = learning._targets[PLACE]
+    assert (len(state.tenants), len(state.use.tenants)) == (128, 128)
+    assert turns_of("anna", learning, known, native_only, 1) == [("learned", 1)]
+    for number in range(200):
+        learning.learned(PLACE, f"tenant {number}")
+    assert len(state.tenants) == 128
+    assert not any(name.startswith("own-") for name in state.tenants)
+    assert len(state.use.tenants) <= 128
+    for number in range(3):
+        learning.learned(PLACE, f"own-{number}")
+    assert sum(name.startswith("own-") for name in state.tenants) == 1
+
+
 def test_no_more_models_are_remembered_than_there_is_room_for():
     learning, _ = learner()
     for number in range(600):
