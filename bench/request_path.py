@@ -19,12 +19,14 @@ import uvicorn
 from toolspeak.engine.planning.capabilities import Capabilities
 from toolspeak.engine.planning.strategy import Settings
 from toolspeak.key_value import MemoryState
+from toolspeak.protocols import openai_chat
 from toolspeak.server.access.api_keys import ApiKeys
 from toolspeak.server.access.auth import Access
 from toolspeak.server.access.origin_guard import OriginGuard
 from toolspeak.server.app import App
 from toolspeak.server.http.client_connection import ClientConnection
 from toolspeak.server.proxy.upstream_router import Gateway, UpstreamConfig
+from toolspeak.upstreams.codecs import codec
 from toolspeak.upstreams.http.connection import ConnectionPool, HttpConnection
 from toolspeak.upstreams.http.thin_transport import HttpUpstream
 
@@ -100,12 +102,29 @@ def whole(message: dict[str, Any], reason: str = "stop") -> bytes:
     return b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
 
 
+#: Stands for the number of a request, which no other request has.
+_NUMBER = "NUMBER"
+#: The protocols of the other faces, by their paths.
+_PROTOCOLS = {"/v1/messages": "anthropic", "/v1/responses": "openai_responses"}
+
+
+def body_template(fields: dict[str, Any], protocol: str) -> bytes:
+    """A request of the chat completions protocol, or the same request in another one."""
+    *messages, last = fields["messages"]
+    fields = {**fields, "messages": [*messages, {**last, "content": f"{last['content']} {_NUMBER}"}]}
+    body = json.dumps(fields).encode()
+    return codec(protocol).encode(openai_chat.decode_request(body)) if protocol else body
+
+
 class Bench:
     """A server with one upstream, and a client connection to it."""
 
-    def __init__(self, settings: Settings, fields: dict[str, Any], answer: Callable[[bytes], bytes]) -> None:
+    def __init__(
+        self, settings: Settings, fields: dict[str, Any], answer: Callable[[bytes], bytes], path: str = ""
+    ) -> None:
         self.answer = answer
-        self.fields = fields
+        self.path = path or "/v1/chat/completions"
+        self.template = body_template(fields, _PROTOCOLS.get(path, ""))
         upstream = HttpUpstream("http://192.0.2.1/v1", "sk-upstream")
         config = UpstreamConfig(
             "up", "", upstream.base_url, "openai_chat", lambda own: upstream, lambda model: settings, models=("m",)
@@ -113,7 +132,10 @@ class Bench:
         keys = ApiKeys(MemoryState())
         self.key = keys.new("bench", rate=10_000_000)[1]
         keys.version = lambda: 1
-        gateway = Gateway([config], Capabilities(), MemoryState(), b"secret")
+        capabilities = Capabilities()
+        if settings.mode == "auto":
+            capabilities.override_model("m", "openai")
+        gateway = Gateway([config], capabilities, MemoryState(), b"secret")
         self.app = App(gateway, OriginGuard(Access(keys, required=True)))
         loop = asyncio.get_running_loop()
         pool = upstream._pools[loop] = ConnectionPool(upstream._address, None, upstream.timeouts)
@@ -130,12 +152,9 @@ class Bench:
 
     def request(self) -> bytes:
         self.count += 1
-        messages = [*self.fields["messages"][:-1]]
-        last = dict(self.fields["messages"][-1])
-        last["content"] = f"{last['content']} {self.count}"
-        body = json.dumps({**self.fields, "messages": [*messages, last]}).encode()
+        body = self.template.replace(_NUMBER.encode(), b"%d" % self.count)
         head = (
-            "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nAccept: application/json\r\n"
+            f"POST {self.path} HTTP/1.1\r\nHost: localhost\r\nAccept: application/json\r\n"
             "Content-Type: application/json\r\nUser-Agent: OpenAI/Python 2.1.0\r\nX-Stainless-Lang: python\r\n"
             f"Authorization: Bearer {self.key}\r\nContent-Length: {len(body)}\r\n\r\n"
         )
@@ -167,19 +186,24 @@ def native_call(sent: bytes) -> bytes:
 
 
 _ASK = [{"role": "user", "content": "How is the weather in Oslo?"}]
-_PROBES: dict[str, tuple[Settings, dict[str, Any], Callable[[bytes], bytes]]] = {
+_Probe = tuple[Settings, dict[str, Any], Callable[[bytes], bytes]]
+_PROBES: dict[str, _Probe] = {
     "no tools": (Settings(), {"messages": _ASK}, lambda sent: whole({"content": "Fine, eighteen degrees."})),
     "tools emulated": (Settings(mode="force"), {"messages": _ASK, "tools": tools(3)}, call_in),
     "20 tools emulated": (Settings(mode="force"), {"messages": _ASK, "tools": tools(20)}, call_in),
-    "tools native": (Settings(mode="off"), {"messages": _ASK, "tools": tools(3)}, native_call),
-    "agent native": (Settings(mode="off"), {"messages": history(30), "tools": tools(20)}, native_call),
+    "tools native": (Settings(), {"messages": _ASK, "tools": tools(3)}, native_call),
+    "agent native": (Settings(), {"messages": history(30), "tools": tools(20)}, native_call),
     "agent emulated": (Settings(mode="force"), {"messages": history(30), "tools": tools(20)}, call_in),
 }
 
 
+_FACES = {"anthropic": "/v1/messages", "responses": "/v1/responses"}
+
+
 async def measure(name: str, profile: bool) -> None:
-    settings, fields, answer = _PROBES[name]
-    bench = Bench(settings, {"model": "m", **fields}, answer)
+    face, _, rest = name.partition(": ")
+    settings, fields, answer = _PROBES[rest or name]
+    bench = Bench(settings, {"model": "m", **fields}, answer, _FACES[face] if rest else "")
     count = _REQUESTS if "agent" not in name else _REQUESTS // 10
     bench.run([bench.request() for _ in range(20)])
     assert b"200 OK" in bench.wire.written, bench.wire.written
@@ -195,7 +219,7 @@ async def measure(name: str, profile: bool) -> None:
         stats.sort_stats("tottime").print_stats(45)
         return
     best = min(bench.run([bench.request() for _ in range(count)]) for _ in range(_ROUNDS))
-    print(f"{name:20} {best:8.1f} us", bench.wire.written[:15])
+    print(f"{name:30} {best:8.1f} us", bench.wire.written[:15])
 
 
 def main() -> None:
@@ -203,7 +227,8 @@ def main() -> None:
     parser.add_argument("--only", default="")
     parser.add_argument("--profile", action="store_true")
     chosen = parser.parse_args()
-    for name in _PROBES:
+    names = [*_PROBES, *(f"{face}: {name}" for face in _FACES for name in _PROBES)]
+    for name in names:
         if chosen.only in name:
             asyncio.run(measure(name, chosen.profile))
 

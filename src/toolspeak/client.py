@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import asyncio
 import math
+import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator, Mapping
-from functools import cache, partial
-from typing import Self
+from functools import cache, lru_cache, partial
+from typing import Self, cast
 
 import msgspec
 
@@ -32,12 +33,16 @@ from .runtime.probe_cache import ProbeStore, StoredProbe
 from .runtime.prober import ProbeScheduler
 from .runtime.sync_bridge import SyncBridge
 from .runtime.tool_memory import build_request
-from .runtime.turn import AnyTurn, ReplyCollector, error_after
+from .runtime.turn import AnyTurn, EngineTurn, ReplyCollector, error_after
 from .runtime.turn_factory import TurnFactory, checked_templates
 from .upstreams.base import DEADLINE
+from .upstreams.http.thin_transport import HttpUpstream
 
 #: About three years. Longer timeouts are ignored, because they could overflow the clock of the event loop.
 _MAX_SECONDS = 1e8
+
+#: Maximum number of different settings for single turns that a client remembers.
+_MAX_SETTINGS = 64
 
 Messages = Iterable[Message | Mapping[str, JSONValue]] | str
 Tools = Iterable[Tool | Mapping[str, JSONValue] | type] | None
@@ -91,8 +96,7 @@ class AsyncStream:
             async with asyncio.timeout_at(self._deadline):
                 return await anext(self._batches, None)
         except TimeoutError:
-            error = UpstreamTimeout("the turn exceeded its timeout", hint="increase `timeout`")
-            raise self._with_reply(error) from None
+            raise self._timed_out() from None
         except asyncio.CancelledError:
             # If only `close` cancelled the read, end the turn, but not the task that is reading.
             if self._closed is None or task is None or task.uncancel() > 0:
@@ -104,6 +108,25 @@ class AsyncStream:
             if self._closed is not None:
                 self._closed.set()
 
+    async def _complete(self, *, by_callbacks: bool) -> TracedReply:
+        """Run the turn to its end and return the reply. With `by_callbacks`, as far as possible without a task."""
+        if self._limit is not None:
+            self._deadline = asyncio.get_running_loop().time() + self._limit
+        run, turn = _CallbackRun(self._collector), self._turn
+        if by_callbacks and type(turn) is EngineTurn and turn.start_now(run):
+            try:
+                async with asyncio.timeout_at(self._deadline):
+                    over = await run.over
+            except BaseException as error:
+                turn.abort()
+                raise (self._timed_out() if isinstance(error, TimeoutError) else error) from None
+            if over:
+                self._settle()
+                return self.reply
+        async for _ in self.batches():
+            pass
+        return self.reply
+
     def _settle(self) -> None:
         outcome = self._turn.outcome
         if outcome is None:  # closed early
@@ -113,6 +136,9 @@ class AsyncStream:
         error = error_after(outcome)
         if error is not None and not self.closed:
             raise self._with_reply(error)
+
+    def _timed_out(self) -> ModelError:
+        return self._with_reply(UpstreamTimeout("the turn exceeded its timeout", hint="increase `timeout`"))
 
     def _with_reply(self, error: ModelError) -> ModelError:
         """Attach the reply so far to the error."""
@@ -144,6 +170,29 @@ class AsyncStream:
             reader.cancel()
         if reader is not asyncio.current_task():
             await ended.wait()
+
+
+class _CallbackRun:
+    """Receives the events of a turn that runs without a task, and wakes the caller once, at its end."""
+
+    is_paused = False
+
+    def __init__(self, collector: ReplyCollector) -> None:
+        self.receive = collector.add
+        #: Whether the turn has ended; False if the rest of it needs a task.
+        self.over: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+    def turn_ended(self) -> None:
+        if not self.over.done():
+            self.over.set_result(True)
+
+    def must_wait(self) -> None:
+        if not self.over.done():
+            self.over.set_result(False)
+
+    def turn_broke(self) -> None:
+        if not self.over.done():
+            self.over.set_exception(cast("Exception", sys.exception()))
 
 
 class AsyncClient:
@@ -188,7 +237,7 @@ class AsyncClient:
         plugins.extend(known)
         known.configure(*config.overrides())
         resolved = resolve_model(model, base_url, api_key, config, plugins, protocol, transport)
-        merged = _merge_settings(config.settings_for(str(resolved)), settings)
+        merged = _merge_settings(config.settings_for(str(resolved)), **settings)
         if state is not None:
             memory = state
         else:  # a library should not write files unasked, so the state file is used only if it is configured
@@ -215,6 +264,8 @@ class AsyncClient:
         self._turns = turns
         self._resolved = turns.resolved
         self._settings = settings
+        # Options with the same settings yield the same object, so they are checked only once.
+        self._changed_settings = lru_cache(_MAX_SETTINGS, typed=True)(partial(_merge_settings, settings))
         self._probes = probes
         self._close = close
         self._upstream_is_ours = True
@@ -254,9 +305,8 @@ class AsyncClient:
     ) -> TracedReply:
         """Run one turn. `options` are settings for this turn, or request fields such as `temperature`."""
         stream = self._open(messages, tools, tool_choice, False, timeout, options)
-        async for _ in stream.batches():
-            pass
-        return stream.reply
+        is_plain = type(self._resolved.upstream) is HttpUpstream  # a subclass may do more with a request than send it
+        return await stream._complete(by_callbacks=is_plain)  # pyright: ignore[reportPrivateUsage]
 
     def stream(
         self,
@@ -279,14 +329,21 @@ class AsyncClient:
         timeout: float | None,
         options: Mapping[str, JSONValue],
     ) -> AsyncStream:
-        changes = {key: value for key, value in options.items() if key in Settings.__struct_fields__}
-        settings = _merge_settings(self._settings, changes)
-        fields = {key: value for key, value in options.items() if key not in changes}
+        settings, fields = self._split(options) if options else (self._settings, options)
         request = build_request(self.model, messages, tools, tool_choice, streamed, fields, self._resolved.protocol)
         prepared = self._turns.make(request, settings, self._tenant)
         limit = _seconds(timeout) if timeout is not None else self._timeout
         remember = partial(self._turns.tool_memory.remember, self._tenant, prepared.request)
         return AsyncStream(prepared.turn, self._resolved.protocol, remember, limit)
+
+    def _split(self, options: Mapping[str, JSONValue]) -> tuple[Settings, Mapping[str, JSONValue]]:
+        """Separate settings from request fields."""
+        changes = {key: value for key, value in options.items() if key in Settings.__struct_fields__}
+        fields = {key: value for key, value in options.items() if key not in changes}
+        try:
+            return self._changed_settings(**changes), fields
+        except TypeError:  # a value that has no hash
+            return _merge_settings(self._settings, **changes), fields
 
     @property
     def parallel(self) -> bool:
@@ -326,7 +383,7 @@ def _seconds(timeout: float | None) -> float | None:
     return timeout if timeout < _MAX_SECONDS else None
 
 
-def _merge_settings(settings: Settings, changes: Mapping[str, JSONValue]) -> Settings:
+def _merge_settings(settings: Settings, /, **changes: JSONValue) -> Settings:
     unknown = sorted(set(changes) - set(Settings.__struct_fields__))
     if unknown:
         names = ", ".join(Settings.__struct_fields__)

@@ -38,23 +38,17 @@ Status: TypeAlias = Literal["ok", "note", "fail", "skipped"]
 #: Seconds to wait for one answer. A local model may have to be loaded first.
 PATIENCE = 60.0
 _CONNECT = 5.0
-#: Token limit of each answer: enough for a sentence or a call.
-_MAX_TOKENS = 64
-#: Maximum length of quoted text in a result.
+_MAX_TOKENS = 64  # token limit of each answer: enough for a sentence or a call
 _MAX_SHOWN_CHARS = 100
 
 CHECKS = ("configuration", "reachable", "key", "model", "answer", "streaming", "native tools", "tool calls")
 
-_TOOL = Tool(
-    "get_weather",
-    "The weather in a city.",
-    {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
-)
+_PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+_TOOL = Tool("get_weather", "The weather in a city.", _PARAMETERS)
 _HELLO = "Answer with one short sentence: what is the capital of Norway?"
 _COUNT = "Count from one to twelve, in words."
 _WEATHER = "What is the weather in Oslo? Use the tool."
 
-#: Fixes by connection error.
 _CONNECTION_FIXES: tuple[tuple[type[BaseException], str], ...] = (
     (
         ssl.SSLCertVerificationError,
@@ -67,34 +61,26 @@ _CONNECTION_FIXES: tuple[tuple[type[BaseException], str], ...] = (
 )
 _OTHER_CONNECTION_FIX = "start the service, or correct the host and port of the base URL"
 _DENIED_STATUSES = (401, 403)
-#: HTTP statuses with which services reject tools.
-_TOOLS_REJECTED_STATUSES = (400, 404, 415, 422, 500, 501)
+_TOOLS_REJECTED_STATUSES = (400, 404, 415, 422, 500, 501)  # HTTP statuses with which services reject tools
 
 
 class CheckResult(msgspec.Struct, frozen=True):
-    """Result of one check."""
-
     check: str
     status: Status
     says: str
-    #: How to fix the problem; empty if there is none.
     fix: str = ""
 
 
 class DoctorTarget(msgspec.Struct, frozen=True):
-    """One upstream to examine."""
-
     name: str
     provider: str
-    #: Model name; empty for the first model that the upstream lists.
-    model: str
+    model: str  # model name; empty for the first model that the upstream lists
     base_url: str
     protocol: str
     upstream: Upstream
     settings: Settings
     known: Capabilities
     has_key: bool = False
-    #: Whether the server forwards the clients' own keys.
     forwards: bool = False
 
     @property
@@ -170,8 +156,6 @@ def _single_try_upstream(base_url: str, key: str, protocol: str, provider: str, 
 
 
 class _Examination:
-    """Observations about one upstream so far."""
-
     def __init__(self, patient: DoctorTarget) -> None:
         self.patient = patient
         self.names: tuple[str, ...] | None = None
@@ -197,7 +181,6 @@ class _Examination:
             self.failure = error
 
     def request(self, text: str, *, stream: bool = False, tools: tuple[Tool, ...] = ()) -> Request:
-        """Build a request with a small token limit."""
         messages = (Message("user", (TextPart(text),)),)
         return Request(self.model, messages, tools, ToolChoice(), stream, Options(_MAX_TOKENS))
 
@@ -215,7 +198,6 @@ class _Examination:
 
     @property
     def strategy(self) -> Strategy:
-        """toolspeak's strategy for this model."""
         patient = self.patient
         name = f"{patient.provider}:{self.model}"
         return strategy(name, patient.base_url, settings=patient.settings, known=patient.known)
@@ -246,7 +228,6 @@ async def examine(
 
 
 def failed(findings: Sequence[CheckResult]) -> bool:
-    """Whether any check failed."""
     return any(finding.status == "fail" for finding in findings)
 
 
@@ -322,7 +303,6 @@ def _answer(exam: _Examination) -> CheckResult:
 
 
 _WRONG_PROTOCOL = "the response does not match `protocol`, or the path is wrong: check both (most base URLs end in /v1)"
-#: Fixes by HTTP status.
 _STATUS_FIXES = {
     **dict.fromkeys((0, 200), _WRONG_PROTOCOL),
     **dict.fromkeys((404, 405), "correct the base URL: most end in /v1"),

@@ -29,24 +29,18 @@ if TYPE_CHECKING:
 Group: TypeAlias = Literal["toolspeak.dialects", "toolspeak.upstreams", "toolspeak.profiles"]
 GROUPS: tuple[Group, ...] = ("toolspeak.dialects", "toolspeak.upstreams", "toolspeak.profiles")
 
-#: Suffixes of the folders that contain a distribution's metadata.
-_METADATA_SUFFIXES = (".dist-info", ".egg-info")
-#: File in such a folder that declares entry points.
-_ENTRY_POINTS_FILE = "entry_points.txt"
+_METADATA_SUFFIXES = (".dist-info", ".egg-info")  # suffixes of the folders that contain a distribution's metadata
+_ENTRY_POINTS_FILE = "entry_points.txt"  # file in such a folder that declares entry points
 
 _log = logging.getLogger("toolspeak.plugins")
 
 
 class Plugin(msgspec.Struct, frozen=True):
-    """One entry point of an installed distribution."""
-
     group: Group
     name: str
     distribution: str
     version: str
-    #: The object to load, as `module:attribute`.
-    value: str
-    #: Whether the configuration allows the plugin.
+    value: str  # the object to load, as `module:attribute`
     allowed: bool
 
 
@@ -61,7 +55,6 @@ class Plugins:
         self._upstreams: dict[str, Callable[..., Any]] | None = None
         self._dialects: dict[str, Dialect] | None = None
         self._extended: WeakSet[Capabilities] = WeakSet()
-        #: Plugins that were skipped, and why.
         self.notes: list[Note] = []
 
     def dialects(self) -> Mapping[str, Dialect]:
@@ -138,8 +131,7 @@ class Plugins:
             names.add(_normalized(name))
             for point in points:
                 if point.group in GROUPS:
-                    allowed = self._allows(name)
-                    yield Plugin(point.group, point.name, name, version, point.value, allowed), point
+                    yield Plugin(point.group, point.name, name, version, point.value, self._allows(name)), point
 
     def _allows(self, distribution: str) -> bool:
         if self._allow in ("all", "none"):
@@ -240,7 +232,6 @@ def _table(value: Any, plugin: Plugin) -> Table:
 
 
 def _one_line(error: BaseException) -> str:
-    """Return the type and message of an error on one line."""
     return " ".join(f"{type(error).__name__}: {error}".split())[:300]
 
 

@@ -24,7 +24,6 @@ INPUT_TOKENS = "gen_ai.usage.input_tokens"
 OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
 ERROR_TYPE = "error.type"
 STATUS = "http.response.status_code"
-#: Value of the attribute `OPERATION`.
 CHAT = "chat"
 
 # ---- toolspeak's own attributes
@@ -32,8 +31,7 @@ CHAT = "chat"
 FACE = "toolspeak.face"
 PLAN = "toolspeak.plan"
 TOOLS = "toolspeak.tools"
-#: Number of upstream requests for one client request.
-REQUESTS = "toolspeak.upstream_requests"
+REQUESTS = "toolspeak.upstream_requests"  # number of upstream requests for one client request
 
 _NAME = "toolspeak"
 #: The API module, and the environment variable that selects its tracer provider.

@@ -34,6 +34,12 @@ def test_the_same_set_is_worked_out_once():
     assert toolkit((FUNCTION, *tools[1:])) is not toolkit(tools)
 
 
+def test_what_is_derived_from_a_set_is_computed_once():
+    kit = toolkit((FUNCTION, OWN))
+    assert kit.derive_from_all(list) is kit.derive_from_all(list) == [FUNCTION, OWN]
+    assert kit.derive(tuple) == (FUNCTION,)
+
+
 def test_a_schema_is_compiled_when_it_is_needed_and_once():
     kit = Toolkit((Tool("good", parameters={"type": "object"}), Tool("bad", parameters=3)))
     assert kit.schema("good") is kit.schema("good")

@@ -388,3 +388,24 @@ def test_what_the_strict_schema_forces_a_model_to_write_is_the_call(
 
 def _marked(call: dict[str, JSONValue]) -> str:
     return render_calls("hermes", [ToolCall(call["name"], call["arguments"])], "k7q2xm")
+
+
+@check_each(
+    "value",
+    ["so it is, and so it was, ", 'a \\"b\\", \\n c', "x\\u00e9, \\ud83d\\ude00", "a\tb,\nc", "", ",", 'one,"two'],
+)
+def test_a_string_argument_flows_as_it_is_read(value: str):
+    text = f'<tool_call>{{"name": "weather", "arguments": {{"city": "{value}", "day": "{value}"}}}}</tool_call>'
+    for size in (1, 2, 3, 8):
+        pieces = [text[at : at + size] for at in range(0, len(text), size)]
+        rules = ReadingRules(TOOLS)
+        assert flown(NativeAndTextReader(rules), *pieces) == read(NativeAndTextReader(rules), *pieces)
+
+
+def test_a_comma_at_the_end_of_a_piece_waits_for_the_next_one():
+    reading = NativeAndTextReader(ReadingRules(TOOLS))
+    reading.feed(TextDelta('<tool_call>{"name": "weather", "arguments": {"city": "x'))
+    assert reading.flow is not None
+    assert reading.flow(TextDelta("so it is, ")) == CallArgs(0, "so it is")
+    assert reading.flow(TextDelta("and so")) == CallArgs(0, ", and so")
+    assert reading.flow(TextDelta('"')) is None

@@ -173,10 +173,30 @@ def test_a_model_that_may_repeat_a_call_natively_may_do_so():
     assert [each for event in events for each in reading.feed(event)] == events
 
 
-def test_text_takes_the_fast_path_while_no_call_is_open():
-    reading = DuplicateCallFilter(NativeAndTextReader(ReadingRules(TOOLS)), repeats=True)
+def test_text_takes_the_fast_path_unless_a_call_waits():
+    reading = DuplicateCallFilter(NativeAndTextReader(ReadingRules(TOOLS)))
     assert reading.flow is not None
     reading.feed(TextDelta("Today it "))
     assert reading.flow(TextDelta("is sunny")) == TextDelta("is sunny")
     assert any(type(each) is CallStart for event in call(0, "weather", *PIECES)[:-1] for each in reading.feed(event))
-    assert reading.flow(TextDelta(" in Paris.")) is None
+    assert reading.flow(TextDelta(" in Paris.")) == TextDelta(" in Paris.")
+    assert reading.flow(TextDelta("<")) is None
+    assert [each for event in call(1, "weather", *PIECES)[:-1] for each in reading.feed(event)] == []
+    assert reading.flow is None
+    assert DuplicateCallFilter(RelayReader()).flow is None
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_a_repeated_call_is_found_in_arguments_that_took_the_fast_path(size: int):
+    text = "\n".join(f"<tool_call>{json.dumps(each)}</tool_call>" for each in (PARIS, ROME, PARIS))
+    reading = DuplicateCallFilter(NativeAndTextReader(ReadingRules(TOOLS)))
+    events: list[Event] = []
+    flown = 0
+    for at in range(0, len(text), size):
+        piece = TextDelta(text[at : at + size])
+        event = None if reading.flow is None else reading.flow(piece)
+        flown += type(event) is CallArgs
+        events += reading.feed(piece) if event is None else [event]
+    reply = fold(events + reading.close(False))
+    assert [each.arguments for each in reply.calls] == [PARIS["arguments"], ROME["arguments"]]
+    assert flown

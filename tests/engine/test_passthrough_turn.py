@@ -182,3 +182,46 @@ def test_only_a_request_that_is_not_to_be_changed_passes(
 ):
     request = msgspec.structs.replace(REQUEST, **changed)
     assert is_passthrough(request, planned(request, **settings)) is does
+
+
+def split_actions(actions: Sequence[Action]) -> tuple[list[Event], list[Action]]:
+    emitted = [event for action in actions if isinstance(action, Emit) for event in action.events]
+    return emitted, [action for action in actions if not isinstance(action, Emit)]
+
+
+def read_whole(events: list[Event], at: int, request: Request = REQUEST) -> tuple[list[Event], list[Action]]:
+    """The actions of a turn that gets the events from a place on in one step."""
+    turn = passage(request=request)
+    actions = [*turn.start()]
+    for event in events[:at]:
+        actions += turn.feed(1, event)
+    return split_actions([*actions, *turn.read_whole(1, events[at:])])
+
+
+@given(ANY_EVENTS, ENDS, st.integers(0, 20), st.sampled_from(REQUESTS))
+def test_the_rest_of_an_answer_is_read_as_event_by_event(
+    events: list[Event], end: list[Event], at: int, request: Request
+):
+    assert read_whole([*events, *end], min(at, len(events)), request) == told(passage(request=request), [*events, *end])
+
+
+CUT: list[Event] = [CallStart(0, "ping", "c1"), CallArgs(0, '{"a":')]
+ENDED: list[Event] = [UsageSeen(Usage(3, 2)), Finish("length")]
+
+
+@check_each(
+    ("events", "at"),
+    [
+        ([], 0),
+        ([TextDelta("x"), *ENDED], 0),
+        ([TextDelta("x"), *ENDED], 1),
+        ([UsageSeen(Usage(1)), Finish("stop"), TextDelta("x")], 2),
+        ([*CUT, *ENDED], 0),
+        ([*CUT, *ENDED], 2),
+        ([*CUT, CallArgs(0, "1}"), CallEnd(0), UsageSeen(Usage(3, 2)), Finish("stop")], 4),
+        ([TextDelta("x"), Failure("it fell over"), *ENDED], 1),
+        ([ReasoningDelta("Hm."), TextDelta("x"), *ENDED], 1),
+    ],
+)
+def test_an_answer_that_arrives_in_two_steps_is_read_as_event_by_event(events: list[Event], at: int):
+    assert read_whole(events, at) == told(passage(), events)

@@ -11,7 +11,7 @@ from tests.cases import check_each
 from toolspeak.core.types import JSONObject, JSONValue, Request
 from toolspeak.errors import UsageError
 from toolspeak.protocols import anthropic, gemini, ollama, openai_chat, openai_responses
-from toolspeak.protocols.shared.fields import count, parse_object, request_fields, shorten
+from toolspeak.protocols.shared.fields import count, parse_object, request_fields, shorten, to_wire
 from toolspeak.protocols.shared.request_parts import declared_tools
 from toolspeak.protocols.shared.validation import int_field, number_field
 
@@ -137,6 +137,14 @@ def test_a_count_is_positive():
 
 
 # ---- what is said of a body that is no JSON
+
+
+def test_encoded_values_may_stand_beside_half_a_surrogate_pair():
+    value = {"tools": msgspec.Raw(b'[{"name":"f"}]'), "text": HALF}
+    assert msgspec.json.decode(to_wire(value)) == {"tools": [{"name": "f"}], "text": "\ufffd"}
+    with pytest.raises(UsageError, match="type `object` is not JSON"):
+        to_wire({"other": object()})
+
 
 HALVED = "lone surrogate"
 

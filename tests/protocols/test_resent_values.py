@@ -47,7 +47,8 @@ def test_what_cannot_be_decoded_is_not_kept():
 
 
 def test_what_is_used_stays_and_what_is_not_is_forgotten(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(resent_values, "MAX_BYTES", 10)
+    monkeypatch.setattr(resent_values, "MAX_BYTES", 20)
+    monkeypatch.setattr(resent_values, "ENTRY_BYTES", 0)
     counted = Counted()
     kept = counted.table.get(b"used")
     counted.table.get(b"once")
@@ -60,7 +61,8 @@ def test_what_is_used_stays_and_what_is_not_is_forgotten(monkeypatch: pytest.Mon
 
 
 def test_the_bytes_of_a_value_survive_one_generation(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(resent_values, "MAX_BYTES", 12)
+    monkeypatch.setattr(resent_values, "MAX_BYTES", 16)
+    monkeypatch.setattr(resent_values, "ENTRY_BYTES", 0)
     counted = Counted()
     kept = counted.table.get(b"used")
     assert kept is not None
@@ -77,3 +79,12 @@ def test_a_large_value_is_not_kept(monkeypatch: pytest.MonkeyPatch):
     assert first is not None and counted.table.get(b"large") is not first
     assert counted.table.wire(first) == counted.table.wire(first) == b"largelarge"
     assert len(counted.encoded) == 2
+
+
+def test_small_values_take_more_than_their_texts(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(resent_values, "MAX_BYTES", 10 * resent_values.ENTRY_BYTES)
+    counted = Counted()
+    for number in range(30):
+        counted.table.get(b"%d" % number)
+    assert counted.table.get(b"0") == ["0"]
+    assert counted.decoded.count(b"0") == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from pathlib import Path
@@ -11,8 +12,11 @@ import pytest
 
 from tests.cases import check_each
 from tests.server.asgi_client import Answer, Parrot, ask, gateway, line, run
+from tests.server.test_fast_exchange import Proxy
 from toolspeak.core.types import Request
+from toolspeak.engine.planning.strategy import Settings
 from toolspeak.server.app import App
+from toolspeak.server.proxy.client_protocols import client_protocol
 from toolspeak.server.routes import find_route
 
 REQUESTS = Path(__file__).parents[3] / "shared" / "clients" / "requests.jsonl"
@@ -56,10 +60,14 @@ def _expected(sent: dict[str, Any]) -> set[int]:
     return {200} if choice in (None, "auto", "none") else {200, _NO_CALL}
 
 
-def test_every_request_of_a_real_client_is_understood():
+def _real_requests() -> list[dict[str, Any]]:
     if not REQUESTS.is_file():
         pytest.skip("the requests of real clients are not beside the checkout")
-    requests = [_uncut(json.loads(each)) for each in REQUESTS.read_text(encoding="utf-8").splitlines()]
+    return [_uncut(json.loads(each)) for each in REQUESTS.read_text(encoding="utf-8").splitlines()]
+
+
+def test_every_request_of_a_real_client_is_understood():
+    requests = _real_requests()
     assert len(requests) > 90
     wrong: list[str] = []
     for sent in requests:
@@ -69,6 +77,30 @@ def test_every_request_of_a_real_client_is_understood():
         if answer.status not in _expected(sent) or unheard:
             wrong.append(f"{sent['client']} {sent['method']} {sent['path']}: {answer.status} {answer.body[:200]!r}")
     assert not wrong, "\n".join(wrong)
+
+
+async def _is_taken(sent: dict[str, Any], model: str) -> bool:
+    """Whether a request is answered without a task, and its body decoded by the fast decoder."""
+    proxy = Proxy(App, Settings(), model)
+    body = json.dumps(sent["body"]).encode()
+    lines = {**sent["headers"], "host": "localhost", "content-length": str(len(body))}
+    head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+    proxy.connection.data_received(f"{sent['method']} {sent['path']} HTTP/1.1\r\n{head}\r\n".encode() + body)
+    return len(proxy.app.lifecycle.exchanges) == 1 and bool(proxy.up[0][1].said)
+
+
+def test_nearly_all_requests_of_real_clients_are_answered_without_a_task():
+    taken: list[str] = []
+    others: list[str] = []
+    for sent in _real_requests():
+        route = find_route(sent["method"], sent["path"].partition("?")[0])
+        if route is not None and route.client_protocol:
+            decode_body = client_protocol(route.client_protocol).decode_body
+            assert decode_body is not None
+            decoded = decode_body(json.dumps(sent["body"]).encode(), **route.fields)
+            fast = decoded is not None and asyncio.run(_is_taken(sent, decoded.model))
+            (taken if fast else others).append(f"{sent['client']} {sent['path']}")
+    assert len(taken) >= 0.95 * (len(taken) + len(others)), "\n".join(others)
 
 
 _FUNCTION = {"type": "object", "properties": {"x": {"type": "string"}}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import wait
 from itertools import count
 from typing import Any
 
@@ -11,11 +12,26 @@ from msgspec.structs import replace
 
 from tests.cases import check_each
 from tests.server.asgi_client import HELLO, Parrot, ask, gateway, line, run
+from toolspeak.config import Secret
 from toolspeak.core.events import Candidate
-from toolspeak.core.types import Media, Message, Note, Opaque, Options, Request, TextPart, ToolCall, ToolResult, Usage
+from toolspeak.core.types import (
+    Media,
+    Message,
+    Note,
+    Opaque,
+    Options,
+    Request,
+    TextPart,
+    Tool,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
+from toolspeak.engine.planning.strategy import Settings
 from toolspeak.engine.turn.trace import AttemptTrace, Trace
 from toolspeak.server.app import App
 from toolspeak.server.proxy.exchange import RequestRecord
+from toolspeak.server.proxy.upstream_router import UpstreamAddress
 from toolspeak.server.recording import recorder as recording
 from toolspeak.server.recording import views as shown
 from toolspeak.server.recording.entries import RecordingEntry, unpack
@@ -147,6 +163,7 @@ def test_one_that_is_too_large_is_kept_without_its_texts_and_says_so():
 
 
 LARGE = b'{"model":"m","messages":[]}'.ljust(20_000)
+HELLO_BODY = msgspec.json.encode(HELLO)
 
 
 def test_messages_of_a_large_request_are_kept_in_one_piece_and_shown_as_they_were():
@@ -171,10 +188,10 @@ def test_a_refused_request_has_no_messages():
 
 
 @pytest.mark.requirement("R-T11")
-def test_a_large_request_takes_the_bytes_of_what_was_sent_if_that_is_more_than_what_came():
+def test_a_large_request_takes_the_bytes_of_what_came_and_of_what_was_sent():
     said = (Message("user", (TextPart("x" * 50_000),)),)
     given = with_request(RecordingEntry(record("a"), body=LARGE, number=next(NUMBERS)), Request("m", said))
-    recorder = Recorder(max_bytes=60_000)
+    recorder = Recorder(max_bytes=75_000)
     recorder.add(given)
     recorder.add(entry("b", 1000))
     assert names(recorder) == ["b", "a"]
@@ -206,6 +223,93 @@ def test_large_requests_and_large_answers_are_told_of_without_their_texts():
         told.append((answer.status, b"record_shortened" in answered.body))
         assert len(answered.body) < 10_000
     assert told == [(200, True), (200, True), (200, False)]
+
+
+def fill(recorder: Recorder, given: list[RecordingEntry]) -> None:
+    """Add entries so slowly that they can be compressed."""
+    for each in given:
+        recorder.add(each)
+        if recorder._work is not None:  # pyright: ignore[reportPrivateUsage]
+            wait([recorder._work[1]])  # pyright: ignore[reportPrivateUsage]
+
+
+@pytest.fixture
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording, "_PAUSE_RATIO", 0)
+
+
+def full_entry(number: int) -> RecordingEntry:
+    """An entry in which everything that can be sent to a store has a value."""
+    large = number % 7 == 0
+    given = replace(entry(f"r{number}", 0, ("x", "y")), body=LARGE if large else HELLO_BODY, number=number)
+    return replace(
+        given,
+        fields={"model": "m"},
+        recalled_tools=(Tool("f", "does", {"type": "object"}),),
+        secrets=(Secret("sk-1"),),
+        changed={"retries": 1},
+        upstream_address=UpstreamAddress("bench", "http://127.0.0.1:9/v1", "openai_chat", "m"),
+        settings=Settings(mode="force"),
+        server_tools=(Tool("g"),),
+    )
+
+
+@pytest.mark.usefixtures("no_pauses")
+def test_compressed_entries_are_found_and_shown_as_they_were():
+    recorder = Recorder()
+    given = [full_entry(number) for number in range(1, 300)]
+    fill(recorder, given)
+    assert [unpack(each) for each in recorder.after(0)] == given[::-1]
+    assert [each.number for each in recorder.after(290)] == list(range(299, 290, -1))
+    for each in given:
+        found = recorder.find(each.record.id)
+        assert found is not None
+        assert unpack(found) == each
+        assert shown.detail(found) == shown.detail(each)
+        assert shown.summary(found) == shown.summary(each)
+
+
+@pytest.mark.requirement("R-T11")
+@pytest.mark.usefixtures("no_pauses")
+def test_compressed_entries_take_little_of_the_limit():
+    recorder = Recorder(max_bytes=1_000_000)
+    given = [replace(entry(f"r{number}", 0), body=LARGE) for number in range(200)]
+    fill(recorder, given)
+    assert names(recorder) == [each.record.id for each in given[::-1]]
+    for number in range(60):  # too fast for that
+        recorder.add(replace(entry(f"s{number}", 0), body=LARGE))
+    left = names(recorder)
+    assert left == [f"s{number}" for number in range(59, 59 - len(left), -1)]
+    assert 40 < len(left) < 60
+
+
+@pytest.mark.usefixtures("no_pauses")
+def test_an_entry_that_cannot_be_encoded_is_not_compressed():
+    given = [entry(f"r{number}", 10) for number in range(120)]
+    said = (Message("user", extra={"a": 2**70}),)
+    given[3] = with_request(given[3], Request("m", said))
+    recorder = Recorder()
+    fill(recorder, given)
+    assert recorder.find("r3") is given[3]
+    assert list(recorder.after(0)) == given[::-1]
+
+
+@pytest.mark.usefixtures("no_pauses")
+def test_entries_that_are_evicted_while_they_are_compressed_stay_away():
+    recorder = Recorder(max_entries=70)
+    for number in range(70):
+        recorder.add(entry(f"a{number}", 12_000))  # the oldest are being compressed after these
+    fill(recorder, [entry(f"b{number}", 10) for number in range(80)])
+    assert names(recorder) == [f"b{number}" for number in range(79, 79 - len(recorder), -1)]
+    assert 70 <= len(recorder) <= 71
+
+
+def test_when_there_is_no_time_to_compress_the_oldest_go():
+    recorder = Recorder()
+    for number in range(1000):
+        recorder.add(entry(f"r{number}", 10))
+    assert len(recorder) <= 600
+    assert names(recorder)[0] == "r999"
 
 
 def test_nothing_is_kept_where_nobody_wants_it():

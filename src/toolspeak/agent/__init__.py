@@ -50,9 +50,7 @@ __all__ = ["Agent", "AsyncAgent"]
 _REQUEST_DEFAULTS: dict[str, JSONValue] = {"stream_calls": "checked", "marks": "confirm"}
 #: Default timeout per call in seconds: long enough for a build, short enough to stop a tool that hangs.
 TOOL_SECONDS = 600.0
-#: Seconds for which `close` waits for cancelled tasks.
-_CLOSE_TIMEOUT = 30.0
-#: Prompt that resumes an interrupted answer.
+_CLOSE_TIMEOUT = 30.0  # seconds for which `close` waits for cancelled tasks
 _CONTINUE = "Your last answer was interrupted. Go on with the task where it stopped."
 
 Tools: TypeAlias = Iterable[Executable | Callable[..., Any]]
@@ -121,17 +119,13 @@ class AsyncAgent:
         self._mcp = None if mcp is None else _mcp_tools(mcp)
         self._own_client = not isinstance(client, AsyncClient)
         self._client = client if isinstance(client, AsyncClient) else AsyncClient(client)
-        self._options = AgentOptions(
-            instructions,
-            RoundLimits(max_rounds or MAX_ROUNDS, max_tokens, max_seconds),
-            parallel,
-            approval_of(approve),
-            approval == "auto",
-            tool_timeout,
-            {**_request_defaults(self._client), **options},
-            None if output_type is None else OutputType(output_type),
-            context,
-        )
+        limits = RoundLimits(max_rounds or MAX_ROUNDS, max_tokens, max_seconds)
+        consent = (approval_of(approve), approval == "auto")
+        # A long task outgrows the context window unless it is compacted.
+        compaction = {} if self._client.settings.compact else {"compact": "summary"}
+        fields = {**_REQUEST_DEFAULTS, **compaction, **options}
+        output = None if output_type is None else OutputType(output_type)
+        self._options = AgentOptions(instructions, limits, parallel, *consent, tool_timeout, fields, output, context)
         self._on_event, self._opening = on_event, asyncio.Lock()
         self._store = MemorySessions() if store is None else store
         self._close_store: Callable[[], None] | None = None
@@ -184,9 +178,7 @@ class AsyncAgent:
     async def undo(self, session: str, *, dry_run: bool = False) -> UndoResult:
         """Restore the files that the file tools changed in a session. Files that others changed since are refused.
 
-        Raises:
-            NoSessionError: the session does not exist.
-            SessionBusyError: the session is in use.
+        Raises NoSessionError if the session does not exist, and SessionBusyError if the session is in use.
         """
         if not session:
             raise UsageError("cannot undo without a session", hint="pass the session id")
@@ -259,8 +251,7 @@ class AsyncAgent:
             await journal.say(*messages)
             entries = (*entries, *messages)
         options = self._options if context is None else msgspec.structs.replace(self._options, deps=context)
-        toolbox = self._toolboxes.of(journal.session, results_of(entries))
-        work = TaskRun(self._client, toolbox, journal, options, emit)
+        work = TaskRun(self._client, self._toolboxes.of(journal.session, results_of(entries)), journal, options, emit)
         self._active.add(work)
         if self._cancellations != cancellations:
             work.cancel()
@@ -278,19 +269,9 @@ class AsyncAgent:
         return self._result(answer, session, _last_messages(entries[:-1]), parsed)
 
     def _result(self, answer: Answer, session: str, task: tuple[Message, ...], parsed: ParsedOutput) -> AgentResult:
-        return AgentResult(
-            answer.content,
-            answer.rounds,
-            answer.status,
-            answer.usage,
-            (*answer.notes, *parsed.notes, *(() if self._mcp is None else self._mcp.notes)),
-            session,
-            answer.requests,
-            parsed.value,
-            task,
-            answer.reasoning,
-            answer.said,
-        )
+        notes = (*answer.notes, *parsed.notes, *(() if self._mcp is None else self._mcp.notes))
+        work = (answer.content, answer.rounds, answer.status, answer.usage, notes)
+        return AgentResult(*work, session, answer.requests, parsed.value, task, answer.reasoning, answer.said)
 
     def _offered(self, tools: Tools) -> list[Executable]:
         """Return the tools to offer to the model, as executables."""
@@ -302,8 +283,7 @@ class AsyncAgent:
             return
         async with self._opening:
             if not self._mcp.started:
-                offered = self._offered(await self._mcp.start())
-                self._toolboxes = Toolboxes([*self._tools, *offered], self._max_output)
+                self._toolboxes = Toolboxes([*self._tools, *self._offered(await self._mcp.start())], self._max_output)
 
     async def _sessions(self) -> SessionStore:
         async with self._opening:
@@ -313,11 +293,6 @@ class AsyncAgent:
                 store = await in_thread(partial(open_store, self._store))
                 self._store, self._close_store = store, store.close
             return self._store
-
-
-def _request_defaults(client: AsyncClient) -> dict[str, JSONValue]:
-    """Return the settings of an agent's requests. A long task outgrows the context window unless it is compacted."""
-    return _REQUEST_DEFAULTS if client.settings.compact else {**_REQUEST_DEFAULTS, "compact": "summary"}
 
 
 #: Names of the keyword arguments of an agent, for the search for misspelt ones.

@@ -38,9 +38,7 @@ def check_options(options: Mapping[str, JSONValue], keywords: Iterable[str], *, 
     """Check the settings and request fields of an agent. `keywords` are the names of its other arguments.
 
     `typed`: whether the agent has an output type.
-
-    Raises:
-        UsageError: a name is misspelt or not allowed, or a value is wrong.
+    Raises UsageError if a name is misspelt or not allowed, or a value is wrong.
     """
     if typed and "response_format" in options:
         raise UsageError("`response_format` and `output_type` contradict each other", hint="omit one of them")

@@ -20,23 +20,17 @@ from ..tools.wrappers import MAX_OUTPUT_CHARS, ReadMore, Truncated, cut_short, i
 
 T = TypeVar("T")
 
-#: Seconds to wait for a cancelled tool before abandoning it.
 _GRACE = 5.0
-#: Maximum length of an exception message that the model sees.
 _MAX_ERROR_CHARS = 500
-#: Timeout of a call that starts after the deadline, so it fails immediately.
-_MIN_SECONDS = 0.001
+_MIN_SECONDS = 0.001  # timeout of a call that starts after the deadline, so it fails immediately
 #: Maximum number of parallel calls. A model can make thousands of calls in one round, each with a thread and a sandbox.
 MAX_PARALLEL_CALLS = 32
-#: Number of recent sessions per agent whose truncated results remain readable.
-_MAX_SESSIONS = 16
+_MAX_SESSIONS = 16  # number of recent sessions per agent whose truncated results remain readable
 #: References that keep abandoned tools from being garbage-collected while they run.
 _ABANDONED: set[asyncio.Task[Any]] = set()
 
 
 class Toolbox:
-    """Executable tools by name."""
-
     def __init__(self, tools: Iterable[Executable | Callable[..., Any]]) -> None:
         if isinstance(tools, str) or not isinstance(tools, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("`tools` must be a list of tools", hint="wrap a single tool in a list")
@@ -49,19 +43,16 @@ class Toolbox:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """The tool definitions that the model sees."""
         return tuple(each.tool for each in self._by_name.values())
 
     @property
     def untrusted(self) -> bool:
-        """Whether a tool's description comes from an untrusted source, such as an MCP server."""
         return any(map(is_untrusted, self._by_name.values()))
 
     def __getitem__(self, name: str) -> Executable:
         return self._by_name[name]
 
     def get(self, name: str) -> Executable | None:
-        """Return the tool with this name; None if there is none."""
         return self._by_name.get(name)
 
 
@@ -104,17 +95,14 @@ def _executable(source: Executable | Callable[..., Any]) -> Executable:
         from ..tools.functions import tool
 
         return cast("Executable", tool(source))
-    raise UsageError(
-        f"a `{type(source).__name__}` is not an executable tool",
-        hint="pass a Python function, or a tool from `toolspeak.tools`",
-    )
+    hint = "pass a Python function, or a tool from `toolspeak.tools`"
+    raise UsageError(f"a `{type(source).__name__}` is not an executable tool", hint=hint)
 
 
 # ---- approval
 
 
 def approval_of(approve: Ask | Approval | None) -> Approval | None:
-    """Convert the `approve` argument to an `Approval`."""
     if approve is None or isinstance(approve, Approval):
         return approve
     if not callable(approve):
@@ -133,16 +121,12 @@ async def require_approval(
     """Get approval for a call. `why` is a reason to ask even if such calls were approved before.
 
     With `yes_counts`, an earlier approval of all sandboxed calls is sufficient.
-
-    Raises:
-        ToolDenied: the call is not approved.
+    Raises ToolDenied if the call is not approved.
     """
     if approval is None:
         raise ToolDenied(f"the call was not run: {why}, and no one can approve it")
-    sandboxed = is_sandboxed(executable)
-    decision = await approval.decide(
-        executable.tool, arguments, context, sandboxed=sandboxed, why=why, yes_counts=yes_counts
-    )
+    call = (executable.tool, arguments, context)
+    decision = await approval.decide(*call, sandboxed=is_sandboxed(executable), why=why, yes_counts=yes_counts)
     if not decision.allowed:
         raise ToolDenied(f"the call was not allowed: {decision.reason}")
 
@@ -276,7 +260,6 @@ async def _within(work: Callable[[], Awaitable[T]], seconds: float | None) -> T:
 
 
 async def cancel_and_wait(task: asyncio.Task[Any], grace: float = _GRACE) -> None:
-    """Cancel a task and wait up to `grace` seconds for it to end."""
     task.cancel()
     try:
         await asyncio.wait({task}, timeout=grace)

@@ -18,24 +18,17 @@ from ..protocols.generated_images import generated_images
 class AgentResult(msgspec.Struct, frozen=True, omit_defaults=True):
     """Result of a task."""
 
-    #: The final answer; partial if the task is not complete.
-    content: str
+    content: str  # the final answer; partial if the task is not complete
     rounds: tuple[Round, ...]
-    #: `complete`, `interrupted` or `failed`; `notes` says why.
-    status: AnswerStatus
+    status: AnswerStatus  # `complete`, `interrupted` or `failed`; `notes` says why
     usage: Usage
     notes: tuple[Note, ...]
-    #: Session id, for continuing or resuming.
-    session: str
-    #: Number of model requests.
+    session: str  # session id, for continuing or resuming
     requests: int
-    #: The value of the agent's `output_type`; None without one, or if the task is not complete.
-    output: Any = None
-    #: The messages that this run answered.
-    task: tuple[Message, ...] = ()
+    output: Any = None  # the value of the agent's `output_type`; None without one, or if the task is not complete
+    task: tuple[Message, ...] = ()  # the messages that this run answered
     reasoning: str = ""
-    #: The model's original final message, if it has parts other than text.
-    said: Message | None = None
+    said: Message | None = None  # the model's original final message, if it has parts other than text
 
     @property
     def text(self) -> str:
@@ -51,9 +44,7 @@ class AgentResult(msgspec.Struct, frozen=True, omit_defaults=True):
         """Return the new messages of this run in the form of a protocol: task, rounds and answer.
 
         `protocol` is `openai`, `responses`, `anthropic`, `gemini` or `ollama`.
-
-        Raises:
-            UsageError: the protocol is unknown.
+        Raises UsageError if the protocol is unknown.
         """
         answer = Answer(self.content, self.rounds, self.status, self.reasoning, self.said)
         return expand_messages((*self.task, answer), protocol)
@@ -121,8 +112,7 @@ class FileChanged(_Event, frozen=True, tag="file_changed"):
 
     call_id: str
     path: str
-    #: Unified diff, shortened if it is very long.
-    diff: str
+    diff: str  # unified diff, shortened if it is very long
 
 
 class RoundComplete(_Event, frozen=True, tag="round_complete"):

@@ -42,8 +42,7 @@ _HINT = 'for example agent.run("..."), or agent.run(["What is this?", Path("phot
 def task_messages(task: Task) -> tuple[Message, ...]:
     """Convert a task to messages.
 
-    Raises:
-        UsageError: the task is empty, or is neither a text nor parts nor messages.
+    Raises UsageError if the task is empty, or is neither a text nor parts nor messages.
     """
     if isinstance(task, str | TextPart | Media | Path):
         return (_user_message([task]),)
@@ -65,10 +64,8 @@ def _message(item: object) -> Message:
     if isinstance(item, Message):
         return item
     if not _is_message(item):
-        raise UsageError(
-            f"a list of messages contains a `{type(item).__name__}`",
-            hint="pass either messages or parts of one message",
-        )
+        hint = "pass either messages or parts of one message"
+        raise UsageError(f"a list of messages contains a `{type(item).__name__}`", hint=hint)
     return _decoded(cast("Mapping[str, JSONValue]", item))
 
 

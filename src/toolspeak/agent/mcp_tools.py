@@ -23,8 +23,7 @@ _UNUSABLE = "mcp_server_unusable"
 class McpTools:
     """The tools of MCP servers, with the same pinned definitions and logins as on the command line.
 
-    Raises:
-        ConfigError: the configuration cannot be read, or is invalid.
+    Raises ConfigError if the configuration cannot be read, or is invalid.
     """
 
     def __init__(self, source: McpSource) -> None:
@@ -39,8 +38,7 @@ class McpTools:
     async def start(self) -> list[Executable]:
         """Start the servers and return their tools.
 
-        Raises:
-            ToolError: a server cannot be started. The others are stopped, so the next attempt starts them again.
+        Raises ToolError if one cannot be started. The others are stopped, so the next attempt starts them again.
         """
         tools = await self._servers.start()
         failed = [note.detail for note in self._servers.notes if note.code == _UNUSABLE]
@@ -51,15 +49,13 @@ class McpTools:
         return tools
 
     async def close(self) -> None:
-        """Stop the servers."""
         self.started = False
         await self._servers.close()
 
 
 def _configured(source: object) -> McpServers:
     config = load()
-    servers = _servers(source, config.environment())
-    return McpServers(servers, config.state(), tokens=tokens_in(config.data_folder))
+    return McpServers(_servers(source, config.environment()), config.state(), tokens=tokens_in(config.data_folder))
 
 
 def _servers(source: object, variables: Mapping[str, str]) -> tuple[McpServer, ...]:

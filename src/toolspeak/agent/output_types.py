@@ -22,7 +22,6 @@ from ..errors import UsageError
 from ..parsing import parse
 from ..tools.function_schemas import convert_argument, type_schemas
 
-#: Maximum length of a problem in a message to the model.
 _MAX_PROBLEM_CHARS = 500
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 _FENCE = "```"
@@ -46,8 +45,6 @@ class ParsedOutput(msgspec.Struct, frozen=True):
 
 
 class OutputType:
-    """A type that an agent's answer must have."""
-
     def __init__(self, kind: Any) -> None:
         name = "output" if isinstance(kind, Mapping) else getattr(kind, "__name__", "") or "output"
         self._name = _NOT_IN_NAMES.sub("_", name)[:64]
@@ -62,11 +59,9 @@ class OutputType:
 
     @property
     def rule(self) -> str:
-        """The rule for the system prompt."""
         return "" if self._is_text else _RULE.format(self._schema_text)
 
     def repair_prompt(self, problem: str) -> str:
-        """Return the message that asks for another answer."""
         return _REPAIR.format(problem, self._schema_text)
 
     @property
@@ -145,8 +140,8 @@ def _schema_and_converter(kind: Any) -> tuple[JSONObject, Callable[[JSONValue], 
     root = schema.get("$ref", "")
     if root:  # upstreams that enforce a schema require an object at its root
         schema = cast("JSONObject", definitions[root.rpartition("/")[2]])
-    whole = {**schema, "$defs": definitions} if _refers(schema) else schema
-    return whole, lambda value: convert_argument(value, kind)
+    refers = b'"$ref"' in msgspec.json.encode(schema)
+    return {**schema, "$defs": definitions} if refers else schema, lambda value: convert_argument(value, kind)
 
 
 def _checked(schema: JSONObject) -> JSONObject:
@@ -155,10 +150,6 @@ def _checked(schema: JSONObject) -> JSONObject:
         wrong = note.detail.rpartition(": ")[2]
         raise UsageError(f"`output_type` is not a JSON schema of draft 2020-12: {wrong} is wrong")
     return schema
-
-
-def _refers(schema: JSONObject) -> bool:
-    return b'"$ref"' in msgspec.json.encode(schema)
 
 
 def _uses_pydantic(kind: Any) -> bool:

@@ -42,28 +42,15 @@ from ..store.session_interface import FileChange, SessionJournal
 from ..tools.approval import Approval
 from ..tools.base import CallContext, Executable, ToolOutput, call_key
 from ..tools.threads import in_thread
+from . import events
 from .calls import Toolbox, cancel_and_wait, require_approval, run_in_order, run_to_completion, run_tool, seconds_for
-from .events import (
-    AgentEvent,
-    CallStarted,
-    FileChanged,
-    OutputPiece,
-    ResultReady,
-    RoundComplete,
-    RoundStarted,
-    TextPiece,
-    ThoughtPiece,
-)
 from .output_types import OutputType, ParsedOutput
 
-#: Callback that receives each event.
-EmitEvent: TypeAlias = Callable[[AgentEvent], None]
+EmitEvent: TypeAlias = Callable[[events.AgentEvent], None]
 
 _log = logging.getLogger("toolspeak.agent")
-#: Maximum length of names and reasons in log lines.
-_MAX_LOGGED_CHARS = 200
-#: Seconds to wait for a cancelled step, so its tools can stop and journal writes can complete.
-_STEP_GRACE = 30.0
+_MAX_LOGGED_CHARS = 200  # maximum length of names and reasons in log lines
+_STEP_GRACE = 30.0  # seconds to wait for a cancelled step, so its tools can stop and journal writes can complete
 #: Seconds for which a tool waits until a change of a file is recorded. A loop that was stopped never answers.
 _RECORD_SECONDS = 60.0
 #: HTTP statuses of upstreams that do not accept a JSON schema for the answer.
@@ -71,23 +58,17 @@ _REJECTION_STATUSES = frozenset({400, 404, 415, 422, 500, 501})
 
 
 class AgentOptions(msgspec.Struct, frozen=True):
-    """Options of an agent."""
-
     instructions: str = ""
     limits: RoundLimits = RoundLimits()
     #: Whether to run the read-only calls of one round in parallel. If None, the settings of the client decide.
     parallel: bool | None = None
     approval: Approval | None = None
-    #: Whether the caller consents to all calls in advance (`approval="auto"`).
-    consents: bool = False
-    #: Timeout per call in seconds.
-    tool_timeout: float | None = None
+    consents: bool = False  # whether the caller consents to all calls in advance (`approval="auto"`)
+    tool_timeout: float | None = None  # timeout per call in seconds
     #: Settings and fields for every model request.
     options: Mapping[str, JSONValue] = {}
-    #: The type that the final answer must have.
     output: OutputType | None = None
-    #: The caller's object that tools receive in `CallContext.deps`.
-    deps: Any = None
+    deps: Any = None  # the caller's object that tools receive in `CallContext.deps`
 
     @property
     def system_text(self) -> str:
@@ -97,8 +78,6 @@ class AgentOptions(msgspec.Struct, frozen=True):
 
 
 class TaskRun:
-    """Runs one task of an agent."""
-
     def __init__(
         self, client: AsyncClient, toolbox: Toolbox, journal: SessionJournal, options: AgentOptions, emit: EmitEvent
     ) -> None:
@@ -110,7 +89,6 @@ class TaskRun:
         self._stop = asyncio.Event()
         self._events: list[Event] = []  # events of the current answer
         self._loop = asyncio.get_running_loop()
-        #: The value of the output type in the final answer.
         self.parsed = ParsedOutput()
 
     def cancel(self) -> None:
@@ -135,11 +113,11 @@ class TaskRun:
                 answer = await self._with_valid_output(self._options.output, answer, entries)
         except asyncio.CancelledError:
             why = "the program cancelled the task"
-            await self._end(
-                _finished(rounds.feed(Cancelled(self._partial(), why)))
-                if answer is None
-                else _ended(answer, "interrupted", why)
-            )
+            if answer is None:
+                answer = _finished(rounds.feed(Cancelled(self._partial(), why)))
+            else:
+                answer = _ended(answer, "interrupted", why)
+            await self._end(answer)
             raise
         return await self._end(answer)
 
@@ -154,7 +132,9 @@ class TaskRun:
             number = len(rounds.completed)
             action = rounds.feed(result, self._loop.time())
             if len(rounds.completed) > number:
-                self._round_complete(rounds)
+                completed = rounds.completed[-1]
+                _log.info("round %d complete: %s", number + 1, counted(len(completed.calls), "call"))
+                self._emit(events.RoundComplete(number + 1, completed))
         return action
 
     async def _end(self, answer: Answer) -> Answer:
@@ -162,12 +142,6 @@ class TaskRun:
         rounds, requests = counted(len(answer.rounds), "round"), counted(answer.requests, "request")
         _log.info("finished after %s and %s: %s", rounds, requests, answer.status)
         return answer
-
-    def _round_complete(self, rounds: Rounds) -> None:
-        number = len(rounds.completed)
-        completed = rounds.completed[-1]
-        _log.info("round %d complete: %s", number, counted(len(completed.calls), "call"))
-        self._emit(RoundComplete(number, completed))
 
     async def _with_valid_output(self, output: OutputType, answer: Answer, entries: Sequence[Entry]) -> Answer:
         """Check the type of the final answer. If it does not fit, ask again, at most as often as `retries` says."""
@@ -213,9 +187,8 @@ class TaskRun:
     # ---- model requests
 
     async def _ask(self, ask: AskModel, deadline: float | None) -> RoundInput:
-        what = " for a summary" if ask.summary else ""
-        _log.info("round %d started%s", ask.number, what)
-        self._emit(RoundStarted(ask.number, ask.summary))
+        _log.info("round %d started%s", ask.number, " for a summary" if ask.summary else "")
+        self._emit(events.RoundStarted(ask.number, ask.summary))
         self._events = []
         limit = None if deadline is None or ask.summary else max(deadline - self._loop.time(), 0.001)
         try:
@@ -261,9 +234,9 @@ class TaskRun:
         for event in batch:
             if isinstance(event, TextDelta):
                 text += event.text
-                self._emit(TextPiece(event.text))
+                self._emit(events.TextPiece(event.text))
             elif isinstance(event, ReasoningDelta):
-                self._emit(ThoughtPiece(event.text))
+                self._emit(events.ThoughtPiece(event.text))
         if text:
             await run_to_completion(self._journal.stream(text))
 
@@ -274,7 +247,7 @@ class TaskRun:
         _log.info("round %d: calls started: %s", execute.number, names)
         for record in execute.round.calls:
             if record.result is not None:
-                self._emit(ResultReady(record.call, record.result))
+                self._emit(events.ResultReady(record.call, record.result))
         parallel = self._client.parallel if self._options.parallel is None else self._options.parallel
         await run_in_order(execute.calls, lambda planned: self._run(rounds, planned, execute), parallel=parallel)
         return Executed()
@@ -292,7 +265,7 @@ class TaskRun:
             began, at = time.monotonic(), time.time()
             await run_to_completion(self._journal.start(call.id, at))
             rounds.mark_started(call.id, at)
-            self._emit(CallStarted(call))
+            self._emit(events.CallStarted(call))
             seconds = seconds_for(self._options.tool_timeout, rounds.deadline, self._loop.time())
             output = await run_tool(executable, call.arguments, context, seconds)
         result = ToolResult(call.id, output.content, call.name, output.error, output.parts)
@@ -301,10 +274,10 @@ class TaskRun:
         rounds.record_outcome(CallOutcome(result, seconds, output.final, output.diffs))
         await run_to_completion(self._journal.finish(result, seconds))
         for each in output.diffs:
-            self._emit(FileChanged(call.id, each.path, each.diff))
+            self._emit(events.FileChanged(call.id, each.path, each.diff))
         how = "failed" if result.error else "ready"
         _log.info("round %d: result %s: %s (%.1f s)", execute.number, how, call.name, seconds)
-        self._emit(ResultReady(call, result, seconds))
+        self._emit(events.ResultReady(call, result, seconds))
 
     async def _require_approval(
         self, planned: PlannedCall, executable: Executable, context: CallContext, execute: Execute
@@ -317,7 +290,7 @@ class TaskRun:
 
     def _context(self, planned: PlannedCall, tainted: bool) -> CallContext:
         def emit(text: str) -> None:
-            self._loop.call_soon_threadsafe(self._emit, OutputPiece(planned.call.id, text))
+            self._loop.call_soon_threadsafe(self._emit, events.OutputPiece(planned.call.id, text))
 
         def record_change(change: FileChange) -> None:
             """Record a change from the tool's thread. It outlives a cancelled call, so that the record is certain."""

@@ -15,11 +15,8 @@ from ..server.access.login_sessions import COOKIE
 from ..server.process.control_file import ControlFile, running_servers
 from ._io import CliError
 
-#: Identifier that means the newest request.
 LAST = "last"
-#: Timeout of a replay in seconds, which includes waiting for the model.
-_MODEL_TIMEOUT = 330.0
-#: Maximum number of bytes to read of a response.
+_MODEL_TIMEOUT = 330.0  # timeout of a replay in seconds, which includes waiting for the model
 _MAX_BYTES = 64 * 1024 * 1024
 
 
@@ -88,7 +85,6 @@ def _from_server(server: ControlFile, ids: list[str], identifier: str) -> dict[s
 
 
 def replay_on_server(server: ControlFile, identifier: str, changes: dict[str, str]) -> dict[str, Any]:
-    """Replay a request on the server that recorded it."""
     path = f"/toolspeak/requests/{quote(identifier)}/replay"
     replay = _request(server, "POST", path, dict[str, Any], changes, _MODEL_TIMEOUT)
     if replay is None:
@@ -101,8 +97,7 @@ def _request(
 ) -> T | None:
     """Send a request to a local server. Return None if it has stopped, rejects the token, or is another service.
 
-    Raises:
-        CliError: the server rejected a request with a body.
+    Raises CliError if the server rejected a request with a body.
     """
     address = urlsplit(server.url)
     connection = http.client.HTTPConnection(address.hostname or "127.0.0.1", address.port, timeout=timeout)

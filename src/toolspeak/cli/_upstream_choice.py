@@ -25,8 +25,7 @@ class ModelRoute(msgspec.Struct, frozen=True):
 
     requested_model: str
     upstream: str = ""
-    #: The only model that the gateway serves; empty for a gateway to the configured upstreams.
-    model: str = ""
+    model: str = ""  # the only model that the gateway serves; empty for a gateway to the configured upstreams
 
 
 def replay_route(config: Config, recorded: Any, upstream: str, model: str) -> ModelRoute:

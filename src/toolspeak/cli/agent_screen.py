@@ -15,18 +15,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from ..agent.events import (
-    AgentEvent,
-    AgentResult,
-    CallStarted,
-    FileChanged,
-    OutputPiece,
-    ResultReady,
-    RoundComplete,
-    RoundStarted,
-    TextPiece,
-    WorkFinished,
-)
+from ..agent import events
+from ..agent.events import AgentEvent, AgentResult
 from ..core.text import printable
 from ..core.types import ToolCall, ToolResult
 from ..engine.rounds.transcript import Round
@@ -39,9 +29,7 @@ if TYPE_CHECKING:
 
 #: Maximum number of characters of arguments and results to show in a line.
 _MAX_CHARS = 72
-#: Number of output lines to show while a tool runs.
 _TAIL_LINES = 4
-#: Maximum number of lines of a diff to show.
 _DIFF_LINES = 30
 #: Colours of the lines of a diff, by their first character. The first two lines name the file.
 _DIFF_COLOURS = {"-": "red", "+": "green", "@": "cyan"}
@@ -70,7 +58,6 @@ def _outcome(result: ToolResult) -> str:
 
 
 def call_text(call: ToolCall) -> str:
-    """Shorten a call to one line."""
     match list(call.arguments.values()):
         case []:
             text = ""
@@ -82,7 +69,6 @@ def call_text(call: ToolCall) -> str:
 
 
 def round_line(number: int, round_: Round) -> str:
-    """Format a round as one line."""
     calls = ", ".join(call_text(record.call) for record in round_.calls)
     failed = sum(record.result is not None and record.result.error for record in round_.calls)
     seconds = max((record.seconds for record in round_.calls), default=0.0)
@@ -116,7 +102,6 @@ def coloured_diff(diff: str, limit: int = _DIFF_LINES, indent: str = "  ") -> st
     return "\n".join(indent + click.style(text, fg=colour or None) for text, colour in diff_lines(diff, limit))
 
 
-#: Codes of the notes that explain why an answer was stopped early.
 _STOPS = frozenset({"limit_rounds", "limit_tokens", "limit_seconds", "loop_broken"})
 
 #: Codes of the notes about conversations that were made to fit the context window.
@@ -154,7 +139,7 @@ class PromptGuard:
         """Show an event, or hold it back during a prompt. The final event is always shown at once."""
         with self._lock:
             self._pending.append(event)
-            if not self._asking or isinstance(event, WorkFinished):
+            if not self._asking or isinstance(event, events.WorkFinished):
                 self._flush()
 
     @contextmanager
@@ -185,23 +170,22 @@ class LineScreen:
         self._open = False  # whether the current line still lacks its newline
 
     def show(self, event: AgentEvent) -> None:
-        """Display an event."""
         match event:
-            case TextPiece(text) if self._live:
+            case events.TextPiece(text) if self._live:
                 click.echo(clean(text), nl=False)
                 sys.stdout.flush()
                 self._open = not text.endswith("\n")
-            case CallStarted(call):
+            case events.CallStarted(call):
                 self._line(f"→ {call_text(call)}")
-            case FileChanged(_, _, diff):
+            case events.FileChanged(_, _, diff):
                 self._line(coloured_diff(diff))
-            case ResultReady(call, result):
+            case events.ResultReady(call, result):
                 self._line(f"{'✗' if result.error else '✓'} {_short(call.name)}: {_outcome(result)}")
-            case RoundComplete(number, round_):
+            case events.RoundComplete(number, round_):
                 self._line(round_line(number, round_))
-            case RoundStarted(number, summary) if summary or number > 1:
+            case events.RoundStarted(number, summary) if summary or number > 1:
                 self._line(f"round {number} started{', for a summary' if summary else ''}")
-            case WorkFinished(result):
+            case events.WorkFinished(result):
                 self.pause()
                 if line := closing_line(result):
                     self._say(line)
@@ -232,29 +216,27 @@ class LiveScreen:
         self._tails: dict[str, str] = {}
 
     def show(self, event: AgentEvent) -> None:
-        """Display an event."""
         match event:
-            case RoundStarted():
+            case events.RoundStarted():
                 self._text, self._calls, self._tails = "", {}, {}
-            case TextPiece(text):
+            case events.TextPiece(text):
                 self._text += clean(text)
-            case CallStarted(call):
+            case events.CallStarted(call):
                 self._calls[call.id] = f"→ {call_text(call)}"
-            case OutputPiece(call_id, text):
-                self._tails[call_id] = "\n".join(
-                    (self._tails.get(call_id, "") + clean(text)).split("\n")[-_TAIL_LINES:]
-                )
-            case FileChanged(_, _, diff):
+            case events.OutputPiece(call_id, text):
+                tail = self._tails.get(call_id, "") + clean(text)
+                self._tails[call_id] = "\n".join(tail.split("\n")[-_TAIL_LINES:])
+            case events.FileChanged(_, _, diff):
                 self._print_diff(diff)
-            case ResultReady(call, result):
+            case events.ResultReady(call, result):
                 self._calls[call.id] = f"{'✗' if result.error else '✓'} {call_text(call)}"
                 self._tails.pop(call.id, None)
-            case RoundComplete(number, round_):
+            case events.RoundComplete(number, round_):
                 self._text, self._calls, self._tails = "", {}, {}
                 self._redraw()  # clear the live area before printing, which moves it down
                 self._print(round_line(number, round_), "dim")
                 return
-            case WorkFinished(result):
+            case events.WorkFinished(result):
                 self.pause()
                 self._print(clean(result.content.strip()))
                 self._print(closing_line(result), "dim")
@@ -264,7 +246,6 @@ class LiveScreen:
         self._redraw()
 
     def pause(self) -> None:
-        """Finish the current line, so other output can follow."""
         if self._live is not None:
             self._live.stop()
             self._live = None
@@ -295,8 +276,7 @@ class LiveScreen:
         lines = self._text.strip("\n").split("\n") if self._text.strip() else []
         for call_id, line in self._calls.items():
             lines += [line, *(f"    {each}" for each in self._tails.get(call_id, "").split("\n") if each)]
-        room = max(self._console.height - 2, 1)
-        return Text("\n".join(lines[-room:]))
+        return Text("\n".join(lines[-max(self._console.height - 2, 1) :]))
 
 
 # ---- approval prompts

@@ -22,26 +22,15 @@ from ..engine.rounds.transcript import Answer, Entry
 from ..errors import ConfigError, ToolspeakError, UsageError
 from ..store.session_interface import copy_entries
 from ..tools.approval import ApprovalAnswer, Question
+from . import agent_screen
 from .agent_options import AgentKit, CommandOptions, agent_kit, agent_options, make_client
-from .agent_screen import (
-    PROMPT,
-    LineScreen,
-    LiveScreen,
-    PromptGuard,
-    clean,
-    closing_line,
-    parse_answer,
-    question_text,
-    round_line,
-    round_text,
-)
+from .agent_screen import PROMPT, LineScreen, LiveScreen, PromptGuard, clean
 from .config import print_notes
 from .run import interruptible, reported_failures
 
 if TYPE_CHECKING:
     from ..config import Config
 
-#: Maximum number of sessions that /resume lists.
 _MAX_LISTED = 10
 _MODES = (*get_args(Mode), "chat-only")
 
@@ -130,9 +119,9 @@ async def _turn(chat: ChatSession, line: str) -> bool:
 
 async def _ask(guard: PromptGuard, reader: _PipeReader | _TerminalReader, question: Question) -> ApprovalAnswer:
     with guard.question():
-        click.echo(question_text(question))
+        click.echo(agent_screen.question_text(question))
         try:
-            return parse_answer(await reader.line(f"{PROMPT} "))
+            return agent_screen.parse_answer(await reader.line(f"{PROMPT} "))
         except (EOFError, KeyboardInterrupt):
             return "deny"
 
@@ -145,8 +134,6 @@ class _Quit(Exception):
 
 
 class ChatSession:
-    """A chat session and its agent."""
-
     def __init__(self, kit: AgentKit, show: EmitEvent, session: str = "") -> None:
         self.kit = kit
         self.mode = ""
@@ -166,21 +153,17 @@ class ChatSession:
             self.last, self.session = event.result, event.result.session
 
     def cancel(self) -> None:
-        """Cancel the current answer."""
         self._agent.cancel()
 
     def change_mode(self, mode: str) -> None:
-        """Change the emulation mode."""
         self.mode = mode
         options = {"chat_only": True} if mode == "chat-only" else {"mode": mode}
         self._agent = self.kit.agent(**options)
 
     def switch(self, session: str) -> None:
-        """Continue in another session."""
         self.session, self.last = self.kit.full_id(session), None
 
     async def entries(self) -> tuple[Entry, ...]:
-        """Return the entries of this session."""
         if not self.session:
             return ()
         journal = await self.kit.store.journal(self.session)
@@ -235,11 +218,11 @@ async def _show(chat: ChatSession, argument: str) -> None:
     answers = [entry for entry in await chat.entries() if isinstance(entry, Answer)]
     rounds = answers[-1].rounds if answers else ()
     if argument.isdigit() and 0 < int(argument) <= len(rounds):
-        click.echo(round_text(int(argument), rounds[int(argument) - 1]))
+        click.echo(agent_screen.round_text(int(argument), rounds[int(argument) - 1]))
         return
     for number, round_ in enumerate(rounds, 1):
-        click.echo(round_line(number, round_))
-    outcome = chat.last and closing_line(chat.last)
+        click.echo(agent_screen.round_line(number, round_))
+    outcome = chat.last and agent_screen.closing_line(chat.last)
     click.echo(outcome or ("/show 1 expands the first round" if rounds else "the last answer had no rounds"))
 
 

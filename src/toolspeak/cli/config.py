@@ -59,7 +59,6 @@ def load_config(flags: Mapping[str, Any] | None = None) -> Config:
 
 
 def print_notes(notes: Iterable[str]) -> None:
-    """Print notes on stderr."""
     for note in notes:
         click.echo(f"note: {printable(note)}", err=True)
 

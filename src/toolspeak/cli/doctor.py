@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
 _PROTOCOLS = ["openai", "openai_responses", "anthropic", "gemini", "ollama"]
 _COLOURS = {"ok": "green", "note": "yellow", "fail": "red", "skipped": "bright_black"}
-#: Terminal codes that return to the start of the line and clear it.
-_ERASE = "\r\x1b[K"
+_ERASE = "\r\x1b[K"  # terminal codes that return to the start of the line and clear it
 
 _EXAMPLES = """\b
 Exit status:
@@ -101,17 +100,14 @@ class _FindingsPrinter:
             click.echo(text, color=self._colour)
 
     def progress(self, check: str) -> None:
-        """Show the check that is running."""
         if self._terminal:
             click.echo(f"{_ERASE}  ...   {check}", nl=False, err=True)
 
     def begin(self, target: DoctorTarget) -> None:
-        """Print a heading for an upstream."""
         model = f", model {target.model}" if target.model else ""
         self._echo(click.style(f"{target.name} at {target.where}{model}", bold=True))
 
     def finding(self, finding: CheckResult) -> None:
-        """Print a finding and how to fix it."""
         if self._terminal:
             click.echo(_ERASE, nl=False, err=True)
         status = click.style(f"{finding.status:<8}", fg=_COLOURS[finding.status])
@@ -120,7 +116,6 @@ class _FindingsPrinter:
             self._echo(f"{'':<25}-> {printable(finding.fix, REPLACEMENT)}")
 
     def end(self, findings: list[CheckResult]) -> None:
-        """Print the summary line."""
         failures, notes = (sum(each.status == status for each in findings) for status in ("fail", "note"))
         if failures:
             self._echo(f"{failures} of {len(findings)} checks failed")

@@ -16,7 +16,6 @@ from ..errors import UsageError
 from ._io import write_json
 from .config import print_notes, usage_errors
 
-#: Default address of `toolspeak serve`.
 DEFAULT_URL = "http://127.0.0.1:8788"
 _NO_MODEL = "MODEL"
 _EXAMPLES = """\b
@@ -67,9 +66,8 @@ def command(name: str | None, url: str, model: str, key_env: str, shell: str, on
 def checked_variable(name: str) -> str:
     """Return `name` if it is a valid environment variable name. Raises UsageError otherwise."""
     if not is_variable(name):
-        raise UsageError(
-            f"`{name:.80}` is not a valid environment variable name", hint="pass the name, not the key itself"
-        )
+        hint = "pass the name, not the key itself"
+        raise UsageError(f"`{name:.80}` is not a valid environment variable name", hint=hint)
     return name
 
 

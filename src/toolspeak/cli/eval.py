@@ -37,17 +37,18 @@ from ._io import CliError, write_json
 from .config import load_config, usage_errors
 from .first_run import prepare_embedded
 
-#: Prefix of the names of embedded models.
-_EMBEDDED = "embedded:"
+_EMBEDDED = "embedded:"  # prefix of the names of embedded models
 _NO_ANSWERS, _SOME_ERRORS, _STOPPED = 1, 3, 130
 _MAX_PARTS = 10_000
-_MAX_PARALLEL = 256
+_SUITES, _MARKS = click.Choice(["builtin", "bfcl"]), click.Choice(["auto", "nonce", "fixed"])
+_MODES, _PLANS = click.Choice(get_args(Mode)), click.Choice(["auto", *get_args(Emulation)])
+_NUMBER, _PARALLEL, _RETRIES = click.IntRange(1), click.IntRange(1, 256), click.IntRange(0, MAX_RETRIES)
+_SECONDS = click.FloatRange(0, min_open=True)
 #: Timeout in seconds for an answer including retries. A slow machine may need minutes.
 _TIMEOUT = 300.0
 #: Token limit of an answer: enough for any call in the suites and some reasoning, but it stops endless output.
 _MAX_TOKENS = 2048
-#: Maximum number of progress lines if stderr is not a terminal.
-_MAX_PROGRESS_LINES = 10
+_MAX_PROGRESS_LINES = 10  # maximum number of progress lines if stderr is not a terminal
 
 _EXAMPLES = """\b
 Examples:
@@ -81,8 +82,6 @@ class _PartType(click.ParamType[tuple[int, int]]):
 
 
 class _EvalOptions(msgspec.Struct, frozen=True):
-    """Command-line options."""
-
     model: str
     base_url: str
     suite: str
@@ -110,26 +109,13 @@ class _EvalOptions(msgspec.Struct, frozen=True):
 @click.command("eval", epilog=_EXAMPLES)
 @click.option("--model", metavar="PROVIDER:MODEL", default="", help="Model to measure.  [default: the configured one]")
 @click.option("--base-url", metavar="URL", default="", help="Base URL of the model.  [default: its provider's host]")
-@click.option(
-    "--suite", type=click.Choice(["builtin", "bfcl"]), default="builtin", show_default=True, help="Test suite."
-)
+@click.option("--suite", type=_SUITES, default="builtin", show_default=True, help="Test suite.")
 @click.option("--category", multiple=True, metavar="NAME", help="Run only this category; repeatable.")
-@click.option(
-    "--mode", multiple=True, type=click.Choice(get_args(Mode)), help="When to emulate; repeatable.  [default: auto]"
-)
-@click.option(
-    "--plan",
-    multiple=True,
-    type=click.Choice(["auto", *get_args(Emulation)]),
-    help="How to emulate tool calls; repeatable.  [default: auto]",
-)
+@click.option("--mode", multiple=True, type=_MODES, help="When to emulate; repeatable.  [default: auto]")
+@click.option("--plan", multiple=True, type=_PLANS, help="How to emulate tool calls; repeatable.  [default: auto]")
 @click.option("--dialect", multiple=True, metavar="NAME", default=["auto"], help="Dialect (call notation); repeatable.")
 @click.option(
-    "--marks",
-    multiple=True,
-    type=click.Choice(["auto", "nonce", "fixed"]),
-    default=["auto"],
-    help="Call markers with or without a nonce; repeatable.",
+    "--marks", multiple=True, type=_MARKS, default=["auto"], help="Call markers with or without a nonce; repeatable."
 )
 @click.option(
     "--settings",
@@ -138,8 +124,8 @@ class _EvalOptions(msgspec.Struct, frozen=True):
     help="Named settings instead of modes and plans: native,inline,inline+grammar,decision+grammar@100 ...",
 )
 @click.option("--adapter", metavar="FILE", default="", help="LoRA adapter (GGUF file) for an embedded model, or none.")
-@click.option("--limit", type=click.IntRange(1), help="Maximum number of cases, spread over all categories.")
-@click.option("--each", type=click.IntRange(1), help="Maximum number of cases per category.")
+@click.option("--limit", type=_NUMBER, help="Maximum number of cases, spread over all categories.")
+@click.option("--each", type=_NUMBER, help="Maximum number of cases per category.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Random seed for choosing cases.")
 @click.option(
     "--part",
@@ -147,30 +133,18 @@ class _EvalOptions(msgspec.Struct, frozen=True):
     default="1/1",
     help="Run only the K-th of N equal parts, to split a run over machines. Concatenate their cases.jsonl afterwards.",
 )
-@click.option(
-    "--parallel", type=click.IntRange(1, _MAX_PARALLEL), default=4, show_default=True, help="Concurrent cases."
-)
-@click.option(
-    "--timeout",
-    type=click.FloatRange(0, min_open=True),
-    default=_TIMEOUT,
-    show_default=True,
-    help="Timeout per answer in seconds.",
-)
+@click.option("--parallel", type=_PARALLEL, default=4, show_default=True, help="Concurrent cases.")
+@click.option("--timeout", type=_SECONDS, default=_TIMEOUT, show_default=True, help="Timeout per answer in seconds.")
 @click.option(
     "--retries",
-    type=click.IntRange(0, MAX_RETRIES),
+    type=_RETRIES,
     default=DEFAULT_RETRIES,
     show_default=True,
     help="Maximum number of retries after an invalid answer.",
 )
 @click.option("--temperature", type=click.FloatRange(0, 2), default=0.0, show_default=True, help="Temperature.")
 @click.option(
-    "--max-tokens",
-    type=click.IntRange(1),
-    default=_MAX_TOKENS,
-    show_default=True,
-    help="Maximum number of tokens per answer.",
+    "--max-tokens", type=_NUMBER, default=_MAX_TOKENS, show_default=True, help="Maximum number of tokens per answer."
 )
 @click.option("--out", metavar="FOLDER", default="toolspeak-eval", show_default=True, help="Output folder.")
 @click.option("--report", metavar="FILE", default="", help="Also write a table of all settings in the output folder.")
@@ -225,7 +199,6 @@ def _suite(options: _EvalOptions, config: Config) -> Suite:
 
 
 def _selected_cases(options: _EvalOptions, suite: Suite) -> list[EvalCase]:
-    """Return the cases of the selected categories."""
     in_suite = dict.fromkeys(case.category for case in suite.cases)
     categories = list(CATEGORIES) if options.suite == "bfcl" else list(in_suite)
     unknown = [name for name in options.category if name not in categories]
@@ -239,15 +212,11 @@ def _check_options(options: _EvalOptions, model: str) -> None:
     values = {"--mode": options.mode, "--plan": options.plan}
     conflicting = " and ".join(option for option, value in values.items() if value)
     if options.settings and conflicting:
-        raise CliError(
-            f"--settings cannot be combined with {conflicting}",
-            hint=f"omit {conflicting} or --settings; `native` is the same as --mode off",
-        )
+        hint = f"omit {conflicting} or --settings; `native` is the same as --mode off"
+        raise CliError(f"--settings cannot be combined with {conflicting}", hint=hint)
     if options.adapter and not _is_embedded(options, model):
-        raise CliError(
-            f"--adapter needs an embedded model, but `{model}` is not one",
-            hint="omit --adapter, or pass its base model: --model embedded: or a GGUF file",
-        )
+        hint = "omit --adapter, or pass its base model: --model embedded: or a GGUF file"
+        raise CliError(f"--adapter needs an embedded model, but `{model}` is not one", hint=hint)
     for name in options.dialect:
         if name != "auto":
             dialect_named(name)
@@ -290,23 +259,15 @@ def _settings(options: _EvalOptions, model: str, config: Config, suite: Suite) -
     """Map every distinct combination of settings to its number of cases per category."""
     settings: dict[EvalSetting, int | None] = {}
     adapter = _adapter_name(config, model.removeprefix(_EMBEDDED)) if model.startswith(_EMBEDDED) else ""
+    measured = {"suite": suite.name, "version": suite.version, "model": model, "adapter": adapter}
+    place = {"base_url": redacted_url(options.base_url), "others": _other_settings(config, model)}
+    request = {"retries": options.retries, "temperature": options.temperature, "max_tokens": options.max_tokens}
     for variant, dialect, marks in product(_variants(options, config, model), options.dialect, options.marks):
-        # With mode off, nothing is emulated and these options have no effect, so they are left out below.
-        emulation = {"plan": variant.plan, "dialect": "" if dialect == "auto" else dialect, "marks": marks}
-        whole = {
-            "suite": suite.name,
-            "version": suite.version,
-            "model": model,
-            "base_url": redacted_url(options.base_url),
-            "mode": variant.mode,
-            "retries": options.retries,
-            "temperature": options.temperature,
-            "max_tokens": options.max_tokens,
-            "others": _other_settings(config, model),
-            "adapter": adapter,
-            **({**emulation, "constrain": variant.constrain} if variant.mode != "off" else {}),
-        }
-        settings[msgspec.convert(whole, EvalSetting)] = variant.each
+        fields = {**measured, **place, **request, "mode": variant.mode}
+        if variant.mode != "off":  # otherwise nothing is emulated, and these options have no effect
+            fields |= {"plan": variant.plan, "dialect": "" if dialect == "auto" else dialect, "marks": marks}
+            fields |= {"constrain": variant.constrain}
+        settings[msgspec.convert(fields, EvalSetting)] = variant.each
     return settings
 
 
@@ -340,7 +301,6 @@ def _count(work: Work) -> int:
     return sum(len(cases) for _, cases in work)
 
 
-#: Names of the settings that an evaluation sets itself.
 _SET_BY_RUN = frozenset({"mode", "plan", "dialect", "marks", "constrain", "retries", "probe"})
 
 
@@ -378,17 +338,10 @@ def _run_cases(
 
 
 def _report(options: _EvalOptions, suite: Suite, journal: ResultsFile, work: Work) -> EvalReport:
-    first = work[0][0]
-    return EvalReport(
-        suite=suite.name,
-        suite_version=suite.version,
-        toolspeak=__version__,
-        model=first.model,
-        base_url=first.base_url,
-        seed=options.seed,
-        when=time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
-        rows=rows_of((setting, journal.of(setting, _ids(cases)), len(cases)) for setting, cases in work),
-    )
+    first, now = work[0][0], time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
+    rows = rows_of((setting, journal.of(setting, _ids(cases)), len(cases)) for setting, cases in work)
+    suite_name = (suite.name, suite.version)
+    return EvalReport(*suite_name, __version__, first.model, first.base_url, options.seed, now, rows)
 
 
 def _ids(cases: Sequence[EvalCase]) -> list[str]:
@@ -430,8 +383,7 @@ def _report_errors(journal: ResultsFile, work: Work, count: int) -> None:
     """Print the number of failed cases and the first error."""
     first = next(each for setting, cases in work for each in journal.of(setting, _ids(cases)) if each.error)
     # Remove control characters, because the error contains server output.
-    message = printable(first.error, " ")
-    click.echo(f"error: {count} cases failed; the first was {first.case}: {message}", err=True)
+    click.echo(f"error: {count} cases failed; the first was {first.case}: {printable(first.error, ' ')}", err=True)
     click.echo("hint: run the same command to retry them", err=True)
 
 
@@ -445,7 +397,6 @@ class EvalProgress:
         self._total = self._done = self._right = 0
 
     def begin(self, missing: int, total: int) -> None:
-        """Print the number of cases to run."""
         self._total = missing
         finished = f", {total - missing} already finished" if missing != total else ""
         click.echo(f"{missing} cases to run{finished}", err=True)
@@ -462,8 +413,6 @@ class EvalProgress:
 
 
 class _ProgressBar(EvalProgress):
-    """Progress bar on a terminal."""
-
     def __init__(self, update: Callable[[int, int, str], None]) -> None:
         super().__init__()
         self._update = update

@@ -20,8 +20,7 @@ Examples:
   toolspeak explain 3f2a9c
   toolspeak explain last --json | jq .trace.why_no_call
 """
-#: Maximum number of characters of a text to show without --full.
-_MAX_CHARS = 4000
+_MAX_CHARS = 4000  # maximum number of characters of a text to show without --full
 
 
 @click.command("explain", epilog=_EXAMPLES)
@@ -69,7 +68,6 @@ def report_lines(recording: dict[str, Any], *, full: bool = False) -> Iterator[s
         yield safe(f"no call: {trace['why_no_call']}")
 
 
-#: Maps a timing field to its label.
 _TIMES = {"first_token": "first token", "held": "held back", "tooled": "tools"}
 
 
@@ -90,8 +88,7 @@ def _attempt(number: int, attempt: dict[str, Any], following: list[dict[str, Any
         for note in candidate["notes"]:
             yield safe(f"      {note['code']}: {note['detail']}")
     if attempt["fault"]:
-        again = bool(following) and following[0]["phase"] == attempt["phase"]
-        what = "retried" if again else "gave up"
+        what = "retried" if following and following[0]["phase"] == attempt["phase"] else "gave up"
         fault = attempt["fault"]
         yield safe(f"  {what}: {fault.get('why') or fault['kind']} [{fault['kind']}]")
 

@@ -47,7 +47,6 @@ _NATIVE_BUILD_TIP = (
 
 
 def print_examples(url: str, model: str) -> None:
-    """Print three example commands for the server at `url`."""
     text = json.dumps(model, ensure_ascii=False)
     parts = {"url": url, "model": f"openai:{model}", "body": _BODY.format(model=text), "code": _CODE.format(model=text)}
     parts |= {name: _command_name(name) for name in ("python", "toolspeak")}
@@ -63,9 +62,8 @@ def _command_name(name: str) -> str:
 def prepare_embedded(config: Config, model: str) -> str:
     """Ensure that an embedded model can run: check the runtime and fetch the weights. Return the model's name.
 
-    Raises:
-        ConfigError: the runtime is not installed, or a file is not a model or an adapter.
-        WeightsError: the weights cannot be fetched.
+    Raises ConfigError if the runtime is not installed or a file is not a model or an adapter, and WeightsError if the
+    weights cannot be fetched.
     """
     from ..upstreams.embedded.engine_build import could_be_quick, is_quick
     from ..upstreams.embedded.upstream import cached_weights, is_gguf, obtain_weights, recipe_for, require_runtime
@@ -73,19 +71,17 @@ def prepare_embedded(config: Config, model: str) -> str:
 
     require_runtime()
     recipe = recipe_for(model, config.adapter, config.context)
+    hint = "pass a GGUF file; the download may be incomplete"
     if recipe.adapter and not is_gguf(Path(recipe.adapter)):
-        raise ConfigError(
-            f"`{recipe.adapter}` is not an adapter", hint="pass a GGUF file; the download may be incomplete"
-        )
-    cached = cached_weights(recipe, config.cache_folder)
+        raise ConfigError(f"`{recipe.adapter}` is not an adapter", hint=hint)
+    folder = config.cache_folder
+    cached = cached_weights(recipe, folder)
     if cached is None:
-        click.echo(f"{_preparation_text(recipe)} into {config.cache_folder} (once)", err=True)
+        click.echo(f"{_preparation_text(recipe)} into {folder} (once)", err=True)
         with _bar() as progress:
-            obtain_weights(
-                recipe, config.cache_folder, config.environment(), DownloadListener(progress, _report_waiting)
-            )
+            obtain_weights(recipe, folder, config.environment(), DownloadListener(progress, _report_waiting))
     elif not is_gguf(cached):
-        raise ConfigError(f"`{cached}` is not a weights file", hint="pass a GGUF file; the download may be incomplete")
+        raise ConfigError(f"`{cached}` is not a weights file", hint=hint)
     if not recipe.hub and not recipe.path and not is_quick() and could_be_quick():
         click.echo(_NATIVE_BUILD_TIP, err=True)
     return recipe.name
@@ -110,7 +106,6 @@ def _report_waiting() -> None:
 
 @contextmanager
 def _bar() -> Generator[Progress | None]:
-    """Show a progress bar on a terminal."""
     if not sys.stderr.isatty():
         yield None
         return

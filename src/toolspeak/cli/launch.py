@@ -31,8 +31,7 @@ from .env import DEFAULT_URL, checked_variable, configured_model
 #: Timeout in seconds for listing the server's models. The server may have to query its upstreams.
 _TIMEOUT = 10.0
 _MAX_BYTES = 4 * 1024 * 1024
-#: Default environment variable that contains the key for the server.
-_KEY_VARIABLE = "TOOLSPEAK_KEY"
+_KEY_VARIABLE = "TOOLSPEAK_KEY"  # default environment variable that contains the key for the server
 #: Variables with secrets of the server, which the client and commands run by a model must not see.
 _SERVER_SECRETS = ("TOOLSPEAK_API_KEY", "TOOLSPEAK_SECRET", "TOOLSPEAK_API_KEY_FILE", "TOOLSPEAK_SECRET_FILE")
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
@@ -65,7 +64,7 @@ def command(name: str, url: str, model: str, key_env: str, arguments: tuple[str,
         key = _key(environment, key_env)
         # Use a placeholder model until the server is queried, so a wrong address is reported first.
         server = ServerAddress(url, model or "model", key).checked()
-        program, rest = _program(row, arguments, environment)
+        program, rest = _program(row, arguments, environment.get("PATH"))
         listed = _models(server)
         chosen = model or (listed[0] if listed else configured_model())
         if not chosen:
@@ -88,14 +87,12 @@ def _key(environment: Mapping[str, str], variable: str) -> str:
     return key
 
 
-def _program(
-    row: ClientSettings, arguments: tuple[str, ...], environment: Mapping[str, str]
-) -> tuple[str, tuple[str, ...]]:
+def _program(row: ClientSettings, arguments: tuple[str, ...], search_path: str | None) -> tuple[str, tuple[str, ...]]:
     """Return the path of the program and the user's arguments."""
     if not row.program and not arguments:
         raise UsageError(f"{row.title} has no program to start", hint="after --, add the command that uses it")
     name, rest = (row.program, arguments) if row.program else (arguments[0], arguments[1:])
-    path = shutil.which(name, path=environment.get("PATH"))
+    path = shutil.which(name, path=search_path)
     if path is None:
         hint = f"install it with: {row.install}" if row.program else "after --, pass the path of a program"
         raise UsageError(f"program not found: `{name}`", hint=hint)
@@ -103,7 +100,6 @@ def _program(
 
 
 def _models(server: ServerAddress) -> list[str]:
-    """List the server's models."""
     headers = {"authorization": f"Bearer {server.key}"}
     request = urllib.request.Request(f"{server.url}/v1/models", headers=headers)
     try:
@@ -115,9 +111,8 @@ def _models(server: ServerAddress) -> list[str]:
         hint = "put your key into an environment variable and add --key-env VARIABLE" if error.code == 401 else ""
         raise CliError(f"the server at {server.url} returned HTTP {error.code}", hint=hint) from None
     except OSError as error:
-        why = getattr(error, "reason", error)
         hint = "start `toolspeak serve`, or pass its address with --url"
-        raise CliError(f"cannot connect to {server.url}: {why}", hint=hint) from None
+        raise CliError(f"cannot connect to {server.url}: {getattr(error, 'reason', error)}", hint=hint) from None
     except (ValueError, TypeError, KeyError):
         hint = "pass the address of `toolspeak serve` with --url"
         raise CliError(f"{server.url} is not a toolspeak server", hint=hint) from None
@@ -155,9 +150,8 @@ def _environment(
     """Return the client's environment: the user's, plus the client's settings, minus the server's secrets."""
     removed = {*row.unset, *_SERVER_SECRETS}
     inherited = {name: value for name, value in environment.items() if name not in removed}
-    file_variables = {
-        file.variable: str(folder if file.below else folder / file.name) for file in row.files if file.variable
-    }
+    written = [file for file in row.files if file.variable]
+    file_variables = {file.variable: str(folder if file.below else folder / file.name) for file in written}
     return {**inherited, **_bypass_proxies(inherited, server), **row.env, **file_variables}
 
 

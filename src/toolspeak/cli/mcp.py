@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 #: Maximum number of lines to diff, which takes quadratic time. A definition has a few dozen.
 _MAX_DIFF_LINES = 2000
-#: Lines of context around a change.
 _CONTEXT_LINES = 2
 _EXAMPLES = """\b
 Examples:
@@ -95,8 +94,7 @@ def forget(name: str) -> None:
     from ..tools.mcp.approved_definitions import Pins
 
     with usage_errors():
-        count = Pins(load_config().state()).forget(name)
-        if not count:
+        if not Pins(load_config().state()).forget(name):
             raise UsageError(f"MCP server `{name}` has no approvals")
     click.echo(f"Deleted the approvals of `{escape(name)}`.")
 
@@ -158,8 +156,7 @@ def _tokens(config: Config) -> Tokens:
 
 def _print(review: Review, everything: bool = False) -> None:
     for line in review_lines(review, everything=everything):
-        colour = {"+": "green", "-": "red"}.get(line.lstrip()[:1])
-        click.secho(line, fg=colour)
+        click.secho(line, fg={"+": "green", "-": "red"}.get(line.lstrip()[:1]))
 
 
 def _approve(servers: McpServers, review: Review, yes: bool) -> None:
@@ -185,7 +182,6 @@ def _is_interactive() -> bool:
 
 
 def _configured_servers(config: Config, files: Sequence[str]) -> list[McpServer]:
-    """Read the servers from the given files, or from the configured files."""
     from ..tools.mcp.config import read_mcp_config
 
     paths = files or list(dict.fromkeys(row.mcp_config for row in config.server_tools().values() if row.mcp_config))
@@ -223,16 +219,15 @@ async def _with_review(config: Config, server: McpServer, work: Callable[[McpSer
 
 
 async def _summaries(config: Config, servers: Sequence[McpServer]) -> list[str]:
-    return await asyncio.gather(*(_summary(config, server) for server in servers))
+    async def summary(server: McpServer) -> str:
+        texts: list[str] = []
+        try:
+            await _with_review(config, server, lambda _, review: texts.append(approval_summary(review)))
+        except ToolspeakError as error:
+            return str(error)
+        return texts[0]
 
-
-async def _summary(config: Config, server: McpServer) -> str:
-    texts: list[str] = []
-    try:
-        await _with_review(config, server, lambda _, review: texts.append(approval_summary(review)))
-    except ToolspeakError as error:
-        texts.append(str(error))
-    return texts[0]
+    return await asyncio.gather(*map(summary, servers))
 
 
 # ---- review text

@@ -16,7 +16,6 @@ from ..errors import UsageError
 from ..tools.mcp.oauth import LoginCallback
 from ._io import escape
 
-#: Seconds for the user to log in.
 LOGIN_TIMEOUT = 300.0
 _PATH = "/callback"
 #: Limits on the size and time of the redirect request, which comes from a local browser.
@@ -96,8 +95,7 @@ class BrowserLogin:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(_REQUEST_TIMEOUT):
-                head = await reader.readuntil(b"\r\n\r\n")
-                status, text = self._reply(head)
+                status, text = self._reply(await reader.readuntil(b"\r\n\r\n"))
                 body = _PAGE.format(text=text).encode()
                 lines = (f"HTTP/1.1 {status}", "content-type: text/html; charset=utf-8", f"content-length: {len(body)}")
                 safe = ("content-security-policy: default-src 'none'; style-src 'unsafe-inline'", "connection: close")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import click
 import msgspec
@@ -10,8 +10,6 @@ import msgspec
 import toolspeak as ts
 
 from ._io import CliError, chunks, read_json, read_text, usage_errors, write_json
-
-Policy = Literal["strict", "standard", "eager"]
 
 _EXAMPLES = """\b
 Examples:
@@ -43,14 +41,7 @@ Examples:
 @click.option("--stream", is_flag=True, help="Print one JSON line per event as the text arrives.")
 @click.argument("file", default="-")
 def command(
-    tools: str | None,
-    policy: Policy,
-    dialect: str,
-    nonce: str | None,
-    untrusted: tuple[str, ...],
-    candidates: bool,
-    stream: bool,
-    file: str,
+    file: str, tools: str | None, untrusted: tuple[str, ...], candidates: bool, stream: bool, **options: Any
 ) -> None:
     """Extract tool calls from FILE (default: stdin) as JSON.
 
@@ -60,39 +51,25 @@ def command(
         raise CliError("--stream and --candidates are mutually exclusive", hint="omit one of them")
     if [file, *untrusted, tools].count("-") > 1:
         raise CliError("stdin can be read only once", hint="replace one - with the path of a file")
-    options: dict[str, Any] = {
-        "tools": _read_tools(tools),
-        "policy": policy,
-        "dialect": dialect,
-        "nonce": nonce,
-        "untrusted": tuple(read_text(name) for name in untrusted),
-    }
+    options |= {"tools": _read_tools(tools), "untrusted": tuple(map(read_text, untrusted))}
     with usage_errors():
         if stream:
-            _print_events(file, options)
+            scanner = ts.Scanner(**options)
+            for chunk in chunks(file):
+                _write_events(scanner.feed(chunk))
+            _write_events(scanner.close())
         else:
             _print_result(file, options, candidates=candidates)
 
 
 def _print_result(file: str, options: dict[str, Any], *, candidates: bool) -> None:
     parsed = ts.parse(read_text(file), **options)
-    result: dict[str, Any] = {
-        "text": parsed.text,
-        "reasoning": parsed.reasoning,
-        "calls": [{"name": call.name, "arguments": call.arguments} for call in parsed.calls],
-        "complete": parsed.complete,
-        "notes": _plain(parsed.notes),
-    }
+    calls = [{"name": call.name, "arguments": call.arguments} for call in parsed.calls]
+    result: dict[str, Any] = {"text": parsed.text, "reasoning": parsed.reasoning, "calls": calls}
+    result |= {"complete": parsed.complete, "notes": _plain(parsed.notes)}
     if candidates:
         result["candidates"] = _plain(parsed.candidates)
     write_json(result, indent=2)
-
-
-def _print_events(file: str, options: dict[str, Any]) -> None:
-    scanner = ts.Scanner(**options)
-    for chunk in chunks(file):
-        _write_events(scanner.feed(chunk))
-    _write_events(scanner.close())
 
 
 def _write_events(events: list[Any]) -> None:
@@ -111,7 +88,6 @@ def _read_tools(name: str | None) -> list[Any] | None:
     if isinstance(value, dict):
         value = cast(dict[str, Any], value).get("tools")  # accept a whole request body, too
     if not isinstance(value, list):
-        raise CliError(
-            f"the tools file `{name}` does not contain a list of tools", hint='use [{"type": "function", ...}]'
-        )
+        hint = 'use [{"type": "function", ...}]'
+        raise CliError(f"the tools file `{name}` does not contain a list of tools", hint=hint)
     return cast(list[Any], value)

@@ -29,20 +29,17 @@ from ._io import CliError, write_json
 from .config import load_config, usage_errors
 
 _UNREACHABLE, _NO_TOOLS = 1, 3
-#: Maps a probed trait to its label.
+#: Labels of the probed traits whose names are not labels themselves.
 _TITLES = {
     "reach": "reachable",
     "native": "native calls",
     "required": "obeys `required`",
     "parallel": "parallel calls",
     "system_role": "system role",
-    "streams": "streams",
     "dialects": "best dialect",
-    "marks": "marks",
     "constraint": "enforces",
     "envelope": "enforced calls",
     "plan": "best plan",
-    "media": "media",
 }
 _EXAMPLES = """\b
 Examples:
@@ -138,11 +135,9 @@ def _list(store: ProbeStore, as_json: bool) -> None:
     now = store.clock()
     for stored in probes:
         state = "fresh" if stored.is_fresh(now) else "expired"
-        fields = stored.verdict.fields
-        name = f"{stored.provider}:{stored.model}"
-        click.echo(
-            f"{_day(stored)}  {name}  {redacted_url(stored.base_url)}  {fields.get('capability', '?')}  ({state})"
-        )
+        capability = stored.verdict.fields.get("capability", "?")
+        where = f"{stored.provider}:{stored.model}  {redacted_url(stored.base_url)}"
+        click.echo(f"{_day(stored)}  {where}  {capability}  ({state})")
 
 
 def _show(stored: StoredProbe, as_json: bool) -> None:
@@ -153,9 +148,8 @@ def _show(stored: StoredProbe, as_json: bool) -> None:
     rows = [(_TITLES.get(each.trait, each.trait), each.value, each.evidence) for each in verdict.findings]
     usage = verdict.usage
     cost = f"{verdict.requests} requests, {usage.input_tokens} tokens in, {usage.output_tokens} out"
-    click.echo(
-        f"{stored.provider}:{stored.model} at {redacted_url(stored.base_url) or 'its default host'}, {_day(stored)}"
-    )
+    where = redacted_url(stored.base_url) or "its default host"
+    click.echo(f"{stored.provider}:{stored.model} at {where}, {_day(stored)}")
     if sys.stdout.isatty():
         _print_table(rows)
     else:

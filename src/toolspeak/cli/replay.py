@@ -33,7 +33,6 @@ Examples:
 """
 _PROTOCOLS: list[str] = [name for name in get_args(UpstreamProtocol) if name]
 _Field = Callable[[dict[str, Any]], object]
-#: Maps a label to a function that returns the value to compare.
 _ROWS: dict[str, _Field] = {
     "outcome": lambda recording: recording.get("outcome", "-"),
     "plan": lambda recording: recording["plan"],
@@ -87,12 +86,9 @@ def command(identifier: str, as_json: bool, upstream: str, protocol: str | None,
 
 
 def _calls(recording: dict[str, Any]) -> list[str]:
-    return [
-        f"{candidate['name']}({msgspec.json.encode(candidate['arguments']).decode()})"
-        for attempt in recording["trace"]["attempts"]
-        for candidate in attempt["candidates"]
-        if candidate["verdict"] == "call"
-    ]
+    candidates = [each for attempt in recording["trace"]["attempts"] for each in attempt["candidates"]]
+    calls = [each for each in candidates if each["verdict"] == "call"]
+    return [f"{each['name']}({msgspec.json.encode(each['arguments']).decode()})" for each in calls]
 
 
 def _replay_locally(config: Config, recording: dict[str, Any], changes: dict[str, str], upstream: str) -> Any:
@@ -111,13 +107,11 @@ def _replay_locally(config: Config, recording: dict[str, Any], changes: dict[str
     if not isinstance(body, dict):
         raise UsageError("this request cannot be replayed, because its body was not recorded")
     route = replay_route(config, recording.get("upstream"), upstream, changes.get("model", ""))
-    record = RequestRecord(
-        recording["id"], recording["face"], recording["model"], recording["plan"], 0, (), "", Trace("", "", "")
-    )
+    name, face, own, plan = (recording[field] for field in ("id", "face", "model", "plan"))
+    record = RequestRecord(name, face, own, plan, 0, (), "", Trace("", "", ""))
     served = msgspec.convert(recording.get("server_tools", ()), tuple[Tool, ...])
-    entry = RecordingEntry(
-        record, body=msgspec.json.encode(body), fields=recording["client"]["fields"], server_tools=served
-    )
+    fields = recording["client"]["fields"]
+    entry = RecordingEntry(record, body=msgspec.json.encode(body), fields=fields, server_tools=served)
     # Use the original settings, except for the requested changes.
     settings: dict[str, Any] = {**(recording.get("settings") or {}), **changes, "model": route.requested_model}
 

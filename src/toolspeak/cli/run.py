@@ -151,8 +151,7 @@ def _refused_text(decisions: Sequence[ApprovalDecision], yes: bool, foreign: fro
     if yes or len(undecided) < len(decisions) or not ways:
         ways.append("run in a terminal to be asked")
     count = "1 call was" if len(decisions) == 1 else f"{len(decisions)} calls were"
-    message = f"{count} refused, because there is no terminal to ask for approval ({names})"
-    return f"{message}: {', '.join(ways)}"
+    return f"{count} refused, because there is no terminal to ask for approval ({names}): {', '.join(ways)}"
 
 
 def _json(event: AgentEvent) -> None:
@@ -180,11 +179,8 @@ def _read_line(text: str) -> str:
 
 def _print(result: AgentResult, live: bool) -> None:
     """Print the answer, unless it was already streamed."""
-    final = any(
-        record.result is not None and record.result.content == result.content
-        for round_ in result.rounds[-1:]
-        for record in round_.calls
-    )
+    last = [record.result for round_ in result.rounds[-1:] for record in round_.calls]
+    final = any(each is not None and each.content == result.content for each in last)
     if result.content and (not live or final):
         click.echo(clean(result.content) if sys.stdout.isatty() else result.content)
 

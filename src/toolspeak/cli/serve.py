@@ -38,7 +38,6 @@ _FORMATS = ["auto", "json", "text"]
 _PROTOCOLS = ["openai", "openai_responses", "anthropic", "gemini", "ollama"]
 _PORT = click.IntRange(0, 65535)
 _log = logging.getLogger("toolspeak.server")
-#: Maximum number of models to name in the line about an upstream.
 _MAX_NAMES = 3
 
 
@@ -56,8 +55,6 @@ _SECONDS = _Seconds(0, 86_400)
 
 
 class _ServeOptions(NamedTuple):
-    """Options for listening, the process and logging."""
-
     host: str
     port: int
     require_key: bool
@@ -186,10 +183,8 @@ def _prepare_model(config: Config, upstream: str, model: str, settings: Mapping[
         return prepare_embedded(config, weights)
     conflicting = [f"--{name}" for name in ("adapter", "context") if settings[name]]
     if upstream and conflicting:
-        raise UsageError(
-            f"{' and '.join(conflicting)} can be used only with the embedded model, but requests go to {upstream}",
-            hint="omit either these options or --upstream",
-        )
+        why = f"can be used only with the embedded model, but requests go to {upstream}"
+        raise UsageError(f"{' and '.join(conflicting)} {why}", hint="omit either these options or --upstream")
     return ""
 
 

@@ -109,9 +109,7 @@ def show(session: str, as_json: bool) -> None:
         write_json({**msgspec.to_builtins(info), "conversation": [_entry_json(entry) for entry in entries]}, indent=2)
         return
     for entry in entries:
-        is_message = isinstance(entry, Message)
-        lines = (click.style(f"{entry.role}:", bold=True), _clean(entry.text)) if is_message else _answer(entry)
-        for line in lines:
+        for line in _entry(entry):
             click.echo(line)
         click.echo()
 
@@ -206,15 +204,19 @@ def _entry_json(entry: Entry) -> dict[str, Any]:
     return {"kind": "answer" if isinstance(entry, Answer) else "message", **msgspec.to_builtins(entry)}
 
 
-def _answer(answer: Answer) -> Iterator[str]:
-    yield click.style(f"answer ({answer.status}):", bold=True)
-    for number, round_ in enumerate(answer.rounds, 1):
+def _entry(entry: Entry) -> Iterator[str]:
+    if isinstance(entry, Message):
+        yield click.style(f"{entry.role}:", bold=True)
+        yield _clean(entry.text)
+        return
+    yield click.style(f"answer ({entry.status}):", bold=True)
+    for number, round_ in enumerate(entry.rounds, 1):
         yield f"  round {number}{': ' + _clean(round_.text) if round_.text else ''}"
         for record in round_.calls:
             yield from _call(record)
-    if answer.content:
-        yield _clean(answer.content)
-    for note in answer.notes:
+    if entry.content:
+        yield _clean(entry.content)
+    for note in entry.notes:
         yield f"  note: {_clean(note.code)}: {_clean(note.detail)}"
 
 

@@ -51,15 +51,9 @@ def command(
         fields = {**msgspec.to_builtins(choice), "profile": msgspec.to_builtins(profile), "use": use.summary()}
         write_json({**at, **fields}, indent=2)
         return
-    rows = {
-        **at,
-        "plan": choice.plan,
-        "tools": "sent to the upstream" if choice.native else "not sent to the upstream",
-        "capability": choice.capability,
-        "dialect": profile.dialect,
-        "why": choice.why,
-        "rule": choice.rule,
-    }
+    tools = "sent to the upstream" if choice.native else "not sent to the upstream"
+    rows = {**at, "plan": choice.plan, "tools": tools, "capability": choice.capability}
+    rows |= {"dialect": profile.dialect, "why": choice.why, "rule": choice.rule}
     if use.summary():
         rows["use"] = use.summary()
     if profile.measured:

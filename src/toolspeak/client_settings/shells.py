@@ -10,22 +10,17 @@ class ShellSyntax(msgspec.Struct, frozen=True):
 
     export: str
     unset: str
-    #: Expression that expands to the value of another variable.
-    reference: str
-    #: Replacements for characters with a special meaning inside single quotes.
-    escapes: dict[str, str]
+    reference: str  # expression that expands to the value of another variable
+    escapes: dict[str, str]  # replacements for characters with a special meaning inside single quotes
 
     def export_command(self, name: str, value: str) -> str:
-        """Return the command that sets a variable to a quoted value."""
         quoted = f"'{value.translate(str.maketrans(self.escapes))}'"
         return self.export.replace("{name}", name).replace("{value}", quoted)
 
     def copy_command(self, name: str, variable: str) -> str:
-        """Return the command that sets a variable to the value of another variable."""
         return self.export.replace("{name}", name).replace("{value}", self.reference.replace("{name}", variable))
 
     def unset_command(self, name: str) -> str:
-        """Return the command that unsets a variable."""
         return self.unset.replace("{name}", name)
 
 

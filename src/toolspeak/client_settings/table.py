@@ -28,13 +28,9 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,100}")
 
 
 class SettingsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A client's settings file."""
-
-    #: Path at which the client expects the file.
-    path: str
+    path: str  # path at which the client expects the file
     text: str
-    #: Environment variable that overrides the location.
-    variable: str = ""
+    variable: str = ""  # environment variable that overrides the location
     #: Path of the file inside the folder given by the variable; empty if the variable gives the file itself.
     below: str = ""
 
@@ -63,8 +59,7 @@ class ServerAddress(msgspec.Struct, frozen=True):
 
     url: str
     model: str
-    #: The key, or a placeholder for it.
-    key: str = ANY_KEY
+    key: str = ANY_KEY  # the key, or a placeholder for it
 
     def checked(self) -> ServerAddress:
         """Check the values for special characters, and strip a trailing slash and `/v1` from the URL."""
@@ -97,7 +92,6 @@ def is_variable(name: str) -> bool:
 
 @cache
 def clients() -> dict[str, ClientSettings]:
-    """Return all clients by name, in the order of the table."""
     text = files("toolspeak.client_settings").joinpath("clients.toml").read_text(encoding="utf-8")
     return msgspec.convert(tomllib.loads(text), dict[str, ClientSettings])
 

@@ -10,35 +10,27 @@ from __future__ import annotations
 from .lookup import Config
 from .sources import load, trust, trusted, untrust
 from .values import (
-    HARMLESS,
     PROJECT_FILE,
     Auth,
-    Endpoint,
     NamedUpstream,
-    Origin,
     Secret,
     ServerToolsRow,
     Setting,
     Transport,
     TransportRoute,
-    UpstreamRow,
     redacted_url,
 )
 
 __all__ = [
-    "HARMLESS",
     "PROJECT_FILE",
     "Auth",
     "Config",
-    "Endpoint",
     "NamedUpstream",
-    "Origin",
     "Secret",
     "ServerToolsRow",
     "Setting",
     "Transport",
     "TransportRoute",
-    "UpstreamRow",
     "load",
     "redacted_url",
     "trust",

@@ -46,7 +46,6 @@ from .values import (
 
 T = TypeVar("T")
 
-#: Key under which the generated secret is stored in the state.
 _SECRET_KEY = "secret"
 
 
@@ -64,10 +63,8 @@ class _General(Generic[T]):
 class Config:
     """The settings from all sources, with their origins. Created by `sources.load`."""
 
-    #: One layer per source, the highest precedence first.
-    _layers: tuple[Layer, ...]
-    #: Warnings, for example about settings that were ignored.
-    notes: tuple[Note, ...]
+    _layers: tuple[Layer, ...]  # one layer per source, the highest precedence first
+    notes: tuple[Note, ...]  # warnings, for example about settings that were ignored
     _environment: Mapping[str, str]
     state_file: Path
     cache_folder: Path
@@ -97,8 +94,7 @@ class Config:
         values: JSONObject = {}
         for setting in self.effective_settings(model, upstream):
             if setting.name in SETTINGS:
-                where = str(setting.origin)
-                values |= check_fields(Settings, {setting.name: setting.value}, where)
+                values |= check_fields(Settings, {setting.name: setting.value}, str(setting.origin))
         return Settings(**values)
 
     def effective_settings(self, model: str = "", upstream: str = "") -> tuple[Setting, ...]:
@@ -134,7 +130,6 @@ class Config:
     # ---- services for other packages
 
     def environment(self) -> Mapping[str, str]:
-        """Return the environment for child processes."""
         return dict(self._environment)
 
     def overrides(self) -> tuple[tuple[str, Overrides], ...]:
@@ -221,8 +216,7 @@ class Config:
         if name not in rows:
             names = ", ".join(sorted(self.upstream_names())) or "none"
             raise ConfigError(f"unknown upstream `{name}`", hint=f"configured upstreams: {names}")
-        fields = rows[name]
-        own = UpstreamRow(**{key: value for key, value in fields.items() if key in UpstreamRow.__struct_fields__})
+        own = UpstreamRow(**{key: value for key, value in rows[name].items() if key in UpstreamRow.__struct_fields__})
         provider = own.provider or _provider_at(own.base_url, name)
         row = capabilities().provider(provider)
         key = Secret() if own.auth == "forward" else self._key(own, name) or self._vendor_key(row, own.base_url)
@@ -240,7 +234,6 @@ class Config:
     # ---- lookup
 
     def value(self, name: str) -> Any:
-        """Return one general setting."""
         return self._find(name)[0]
 
     def _find(self, name: str, model: str = "", upstream: str = "") -> tuple[JSONValue, Origin]:

@@ -18,7 +18,6 @@ _CGI = "REQUEST_METHOD"
 
 
 def route_for(url: str, transport: str, environment: Mapping[str, str]) -> TransportRoute:
-    """Choose the transport and proxy for a URL."""
     if transport == "thin":
         return _direct(transport)
     try:

@@ -1,7 +1,4 @@
-"""Load settings from flags, environment and files.
-
-This is the only module that reads the environment.
-"""
+"""Load settings from flags, environment and files. This is the only module that reads the environment."""
 
 from __future__ import annotations
 
@@ -45,10 +42,8 @@ def load(
     environment = os.environ if env is None else env  # noqa: TID251 - the one place
     notes: list[Note] = []
     flag_values = {name: value for name, value in (flags or {}).items() if value is not None}
-    stronger = [
-        Layer("flag", "", checked_row("", flag_values, "the flags"), {}),
-        _environment_layer(environment, notes),
-    ]
+    flag_layer = Layer("flag", "", checked_row("", flag_values, "the flags"), {})
+    stronger = [flag_layer, _environment_layer(environment, notes)]
     user = _user_layer(environment, notes)
     files = [user]
     if project:
@@ -155,9 +150,8 @@ def _file_layer(source: Source, path: Path, data: bytes, ignored: list[str] | No
             continue
         for name, row in rows.items():
             fields = _harmless(row, ignored, f"{table}.{name}.")
-            tables.setdefault(table, {})[row_key(table, name)] = checked_row(
-                table, fields, f"{where}, {table}.`{name}`"
-            )
+            fields = checked_row(table, fields, f"{where}, {table}.`{name}`")
+            tables.setdefault(table, {})[row_key(table, name)] = fields
     return Layer(source, where, checked_row("", _harmless(document, ignored, ""), where), tables)
 
 
@@ -174,7 +168,6 @@ def _harmless(fields: JSONObject, ignored: list[str] | None, prefix: str) -> JSO
 
 
 def trusted(state: State, path: Path, data: bytes) -> bool:
-    """Whether the user trusts this file with this content."""
     return state.get(_trust_key(path)) == hashlib.sha256(data).hexdigest()
 
 
@@ -190,7 +183,6 @@ def trust(state: State, path: Path) -> str:
 
 
 def untrust(state: State, path: Path) -> None:
-    """Stop trusting a file."""
     state.delete(_trust_key(path))
 
 
@@ -202,7 +194,6 @@ def _trust_key(path: Path) -> str:
 
 
 def _read(path: Path) -> bytes | None:
-    """Return the file's contents, or None if it does not exist."""
     try:
         with path.open("rb") as file:
             data = file.read(_MAX_FILE_BYTES + 1)
@@ -226,8 +217,7 @@ _DEFAULT_FOLDERS = {"CACHE": ".cache", "CONFIG": ".config", "DATA": ".local/shar
 
 def _folder(environment: Mapping[str, str], kind: Literal["CACHE", "CONFIG", "DATA", "STATE"]) -> Path:
     """Return the user's toolspeak folder for files of this kind."""
-    home = Path(environment.get("HOME") or Path.home())
-    default = home / _DEFAULT_FOLDERS[kind]
+    default = Path(environment.get("HOME") or Path.home()) / _DEFAULT_FOLDERS[kind]
     xdg_path = environment.get("APPDATA" if sys.platform == "win32" else f"XDG_{kind}_HOME", "")
     # The XDG base directory specification says that relative paths must be ignored.
     return (Path(xdg_path) if Path(xdg_path).is_absolute() else default) / "toolspeak"

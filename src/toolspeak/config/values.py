@@ -25,13 +25,11 @@ Auth: TypeAlias = Literal["replace", "forward", "check"]
 #: Which tool calls with side effects `toolspeak run` and `chat` allow: those that you approve when asked, those inside
 #: the sandbox without asking, or none, because such tools are not offered.
 ApprovalMode: TypeAlias = Literal["ask", "auto", "read-only"]
-#: Where the server records requests, if at all.
-Record: TypeAlias = Literal["memory", "store", "off"]
+Record: TypeAlias = Literal["memory", "store", "off"]  # where the server records requests, if at all
 Seconds: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
 #: Context size of the embedded model, in tokens.
 Context: TypeAlias = Annotated[int, msgspec.Meta(ge=512, le=1_048_576)]
-#: A limit; 0 means unlimited.
-Limit: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
+Limit: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]  # a limit; 0 means unlimited
 
 #: Settings that an untrusted file in the working directory may change. They affect how tools are prompted and calls are
 #: parsed, and cause at most a few extra requests. Deliberately excluded are settings that control where requests and
@@ -90,8 +88,6 @@ class Setting(msgspec.Struct, frozen=True):
 
 
 class TransportRoute(msgspec.Struct, frozen=True):
-    """Transport and proxy for a service."""
-
     transport: Literal["thin", "httpx2"] = "thin"
     #: The proxy's URL, which may contain a password, and the environment variable that contains it.
     proxy: Secret = Secret()
@@ -99,8 +95,6 @@ class TransportRoute(msgspec.Struct, frozen=True):
 
 
 class Endpoint(msgspec.Struct, frozen=True):
-    """Base URL, protocol and API key for a model."""
-
     provider: str
     model: str
     base_url: str
@@ -113,22 +107,17 @@ class NamedUpstream(msgspec.Struct, frozen=True):
 
     name: str
     provider: str
-    #: The resolved protocol, never empty.
-    protocol: str
-    #: Empty if the client's own key is forwarded.
-    api_key: Secret
+    protocol: str  # the resolved protocol, never empty
+    api_key: Secret  # empty if the client's own key is forwarded
     row: UpstreamRow
 
 
 class GeneralSettings(msgspec.Struct, frozen=True):
     """Top-level settings in addition to `Settings`."""
 
-    #: The default model, as `provider:model`.
-    model: str = ""
-    #: Base URL of the default model; empty for the provider's own host.
-    base_url: str = ""
-    #: Protocol of the default model; empty for the provider's protocol.
-    protocol: UpstreamProtocol = ""
+    model: str = ""  # the default model, as `provider:model`
+    base_url: str = ""  # base URL of the default model; empty for the provider's own host
+    protocol: UpstreamProtocol = ""  # protocol of the default model; empty for the provider's protocol
     #: API key for the default model, or a file that contains it.
     api_key: str = ""
     api_key_file: str = ""
@@ -139,8 +128,7 @@ class GeneralSettings(msgspec.Struct, frozen=True):
     #: The secret that nonces are derived from. If empty, one is generated and stored in the state file.
     secret: str = ""
     secret_file: str = ""
-    #: Installed plugins to load: `all`, `none`, or distribution names separated by commas.
-    load_plugins: str = "all"
+    load_plugins: str = "all"  # installed plugins to load: `all`, `none`, or distribution names separated by commas
     #: The file for small persistent state. If empty, a file in the user's state folder is used.
     state_file: str = ""
     #: The database for sessions and for state shared between proxies: `sqlite:///path` or `postgresql://...`. If empty,
@@ -148,8 +136,7 @@ class GeneralSettings(msgspec.Struct, frozen=True):
     store: str = ""
     #: Where a server records requests: the latest ones in memory, also all recent ones in the store, or not at all.
     record: Record = "memory"
-    #: How `toolspeak run` and `chat` treat calls with side effects.
-    approval: ApprovalMode = "ask"
+    approval: ApprovalMode = "ask"  # how `toolspeak run` and `chat` treat calls with side effects
 
 
 class UpstreamRow(msgspec.Struct, frozen=True):
@@ -164,8 +151,7 @@ class UpstreamRow(msgspec.Struct, frozen=True):
     api_key_file: str = ""
     api_key_env: str = ""
     auth: Auth = "replace"
-    #: HTTP transport; empty for the general setting.
-    transport: Literal["", "auto", "thin", "httpx2"] = ""
+    transport: Literal["", "auto", "thin", "httpx2"] = ""  # HTTP transport; empty for the general setting
     #: The models that this upstream serves, with `*` as a wildcard. If empty, every model that no other one serves.
     models: tuple[str, ...] = ()
     #: Upstreams to try if this one fails before the first byte: `NAME`, or `NAME:model` for another model.
@@ -183,22 +169,18 @@ class UpstreamRow(msgspec.Struct, frozen=True):
 class ServerToolsRow(msgspec.Struct, frozen=True):
     """Fields of `[server_tools.NAME]`: tools that the proxy itself runs, for clients with certain keys."""
 
-    #: Names of the keys whose requests may use these tools.
-    keys: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()  # names of the keys whose requests may use these tools
     #: Tools to offer: `files` (read, list, search), `files.write`, `shell` or `mcp:SERVER`.
     tools: tuple[str, ...] = ()
     #: The working directory for file tools and the shell, which cannot access your other files.
     workdir: str = ""
-    #: A file that lists MCP servers in the form `{"mcpServers": {...}}`.
-    mcp_config: str = ""
+    mcp_config: str = ""  # a file that lists MCP servers in the form `{"mcpServers": {...}}`
     max_rounds: Annotated[int, msgspec.Meta(ge=1, le=200)] = 20
     #: Limits for one answer.
     max_tokens: Limit = 0
     max_seconds: Limit = 600
-    #: Timeout of one tool call.
-    tool_timeout: Seconds = 60
-    #: Whether users of the web page who signed in with the printed link may use the tools.
-    page: bool = False
+    tool_timeout: Seconds = 60  # timeout of one tool call
+    page: bool = False  # whether users of the web page who signed in with the printed link may use the tools
 
 
 class AliasRow(msgspec.Struct, frozen=True):
@@ -225,8 +207,6 @@ REQUIRED_FIELDS = {"upstreams": ("base_url",), "aliases": ("model",), "server_to
 
 
 class Layer(NamedTuple):
-    """The settings from one source."""
-
     source: Source
     where: str
     values: JSONObject
@@ -248,7 +228,6 @@ def redacted_url(url: str) -> str:
 
 
 def read_secret_file(path: str, where: str) -> Secret:
-    """Read a secret from a file."""
     try:
         text = Path(path).expanduser().read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:

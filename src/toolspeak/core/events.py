@@ -161,9 +161,30 @@ def fold(events: Iterable[Event]) -> Reply:
     """
     if events.__class__ is not list:
         require(events, Iterable, "`events`", "events")
+    elif _PLAIN.issuperset(map(type, events)):
+        return _plain_reply(events)
     builder = _ReplyBuilder()
     builder.add(events)
     return builder.reply()
+
+
+#: The events of an answer in plain text.
+_PLAIN = frozenset({TextDelta, UsageSeen, Finish})
+
+
+def _plain_reply(events: Iterable[Event]) -> Reply:
+    texts: list[str] = []
+    usage = Usage()
+    reason: FinishReason = "unknown"
+    for event in events:
+        if type(event) is TextDelta:
+            texts.append(event.text)
+        elif type(event) is UsageSeen:
+            usage = event.usage
+        else:
+            assert type(event) is Finish
+            reason = event.reason
+    return Reply("".join(texts), finish_reason=reason, usage=usage)
 
 
 def final_events(events: Sequence[Event], reply: Reply, since: int = 0) -> list[Event]:

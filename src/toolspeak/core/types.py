@@ -146,8 +146,10 @@ class Message(msgspec.Struct, frozen=True):
     @property
     def text(self) -> str:
         """The plain text of the message."""
-        texts = [part.text for part in self.parts if isinstance(part, TextPart)]
-        return texts[0] if len(texts) == 1 else "".join(texts)
+        parts = self.parts
+        if len(parts) == 1 and isinstance(only := parts[0], TextPart):
+            return only.text
+        return "".join([part.text for part in parts if isinstance(part, TextPart)])
 
 
 class ToolChoice(msgspec.Struct, frozen=True):

@@ -32,20 +32,13 @@ from .cases import EvalCase, Judgement, ModelAnswer
 DISTRIBUTION, PACKAGE, VERSION = "bfcl-eval", "bfcl_eval", "2026.3.23"
 #: Supported categories: those with a single turn that can be judged without running code.
 CATEGORIES = ("simple_python", "multiple", "parallel", "irrelevance", "live_simple", "live_multiple")
-#: Categories without expected calls.
 _UNANSWERED = frozenset({"irrelevance"})
 _CHECKER = (
-    "__init__.py",
-    "constants/__init__.py",
-    "constants/enums.py",
-    "constants/type_mappings.py",
-    "eval_checker/__init__.py",
-    "eval_checker/ast_eval/__init__.py",
-    "eval_checker/ast_eval/ast_checker.py",
-    "eval_checker/ast_eval/type_convertor/__init__.py",
-    "eval_checker/ast_eval/type_convertor/java_type_converter.py",
-    "eval_checker/ast_eval/type_convertor/js_type_converter.py",
-)
+    "__init__.py constants/__init__.py constants/enums.py constants/type_mappings.py eval_checker/__init__.py "
+    "eval_checker/ast_eval/__init__.py eval_checker/ast_eval/ast_checker.py "
+    "eval_checker/ast_eval/type_convertor/__init__.py eval_checker/ast_eval/type_convertor/java_type_converter.py "
+    "eval_checker/ast_eval/type_convertor/js_type_converter.py"
+).split()
 _MEMBERS = (
     *_CHECKER,
     *(f"data/BFCL_v4_{name}.json" for name in CATEGORIES),
@@ -59,8 +52,7 @@ _TYPES = {"dict": "object", "float": "number", "tuple": "array", "list": "array"
 #: Sentences that the leaderboard adds to descriptions.
 _PYTHON_HINT = " Note that the provided function is in Python 3 syntax."
 _FLOAT_HINT = " This is a float type value."
-#: Model name that the checker looks up to find out whether dots in names became underscores.
-_NAME = "toolspeak"
+_NAME = "toolspeak"  # model name that the checker looks up to find out whether dots in names became underscores
 #: Maximum nesting depth of a schema. The leaderboard's schemas have only a few levels.
 _MAX_SCHEMA_DEPTH = 32
 
@@ -69,15 +61,10 @@ Checker: TypeAlias = Callable[[list[JSONObject], list[JSONObject], list[JSONObje
 
 
 class BfclFilesError(ToolspeakError):
-    """The leaderboard's files are not available."""
-
     status = 503
 
 
 class BfclFiles(msgspec.Struct, frozen=True):
-    """Location of the leaderboard's files."""
-
-    #: The folder that contains the package.
     folder: Path
     version: str
 
@@ -100,12 +87,8 @@ class Bfcl:
         self.version = files.version
         self._check = checker or load_checker(files.folder)
         self._entries: dict[str, _BfclEntry] = {}
-        self.cases: Sequence[EvalCase] = tuple(
-            case
-            for category in CATEGORIES
-            if category in (categories or CATEGORIES)
-            for case in self._read(files, category)
-        )
+        chosen = [name for name in CATEGORIES if name in (categories or CATEGORIES)]
+        self.cases: Sequence[EvalCase] = tuple(case for name in chosen for case in self._read(files, name))
 
     def _read(self, files: BfclFiles, category: str) -> Generator[EvalCase]:
         data = files.folder / PACKAGE / "data"
@@ -123,7 +106,6 @@ class Bfcl:
         return self._entries[case.id].expected
 
     def judge(self, case: EvalCase, round_: int, answer: ModelAnswer) -> Judgement:
-        """Judge an answer with the leaderboard's checker."""
         entry = self._entries[case.id]
         if entry.category == "irrelevance":  # by the leaderboard's rule, anything but a call is correct
             names = ", ".join(call.name for call in answer.calls)
@@ -157,7 +139,6 @@ def _lines(path: Path) -> Generator[JSONObject]:
 
 
 def tool_of(function: JSONObject) -> Tool:
-    """Convert one of the leaderboard's functions to a tool."""
     description = f"{function.get('description', '')}{_PYTHON_HINT}"
     return Tool(function["name"].replace(".", "_"), description, _schema(function["parameters"]))
 
@@ -248,11 +229,8 @@ def obtain_files(
 ) -> BfclFiles:
     """Return the installed or cached files; if there are none, download them into the cache.
 
-    Args:
-        environment: environment variables for the download programs, including package index settings.
-
-    Raises:
-        BfclFilesError: the files cannot be downloaded or stored.
+    `environment` are the environment variables for the download programs, including package index settings. Raises
+    BfclFilesError if the files cannot be downloaded or stored.
     """
     installed = find_files(cache)
     if installed is not None:
@@ -279,10 +257,8 @@ def _extract(source: Path, work: Path, cache: Path) -> BfclFiles:
         with zipfile.ZipFile(source) as wheel:
             wheel.extractall(work, [f"{PACKAGE}/{member}" for member in _MEMBERS])
     if _digest(work) != _SHA256:
-        raise BfclFilesError(
-            f"the download of {DISTRIBUTION} {VERSION} has the wrong hash and was discarded",
-            hint="try again, or check your package index",
-        )
+        message = f"the download of {DISTRIBUTION} {VERSION} has the wrong hash and was discarded"
+        raise BfclFilesError(message, hint="try again, or check your package index")
     target = cache / f"{DISTRIBUTION}-{VERSION}"
     shutil.rmtree(target, ignore_errors=True)  # remove an incomplete earlier copy
     work.replace(target)

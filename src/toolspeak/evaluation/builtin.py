@@ -6,7 +6,7 @@ values. If no call is expected, the answer must be text without calls. Tools are
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 
 import msgspec
@@ -16,21 +16,15 @@ from .cases import EvalCase, Judgement, ModelAnswer
 
 
 class ExpectedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A call that the model is expected to make."""
-
     name: str
     #: Accepted values of each argument; null means that it may be omitted. Other arguments are faults.
     arguments: dict[str, list[JSONValue]] = {}
-    #: Result of the call, if the conversation continues.
-    result: str = ""
+    result: str = ""  # result of the call, if the conversation continues
 
 
 class ExpectedRound(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The calls or the text expected in one round."""
-
     calls: tuple[ExpectedCall, ...] = ()
-    #: Strings of which the text must contain at least one, ignoring case.
-    says: tuple[str, ...] = ()
+    says: tuple[str, ...] = ()  # strings of which the text must contain at least one, ignoring case
 
 
 class _Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -40,6 +34,10 @@ class _Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tools: tuple[str, ...]
     rounds: tuple[ExpectedRound, ...]
 
+    def case(self, tools: Mapping[str, Tool]) -> EvalCase:
+        messages = (Message("user", (TextPart(self.ask),)),)
+        return EvalCase(self.id, self.category, messages, tuple(tools[name] for name in self.tools))
+
 
 class _SuiteFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: str
@@ -48,34 +46,20 @@ class _SuiteFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Builtin:
-    """The built-in suite."""
-
     name = "builtin"
 
     def __init__(self) -> None:
         text = files("toolspeak.evaluation").joinpath("builtin.json").read_bytes()
         file = msgspec.json.decode(text, type=_SuiteFile)
         tools = {name: Tool(name, each["description"], each["parameters"]) for name, each in file.tools.items()}
-        #: Version of the suite, which changes whenever a task changes.
-        self.version = file.version
-        self.cases: Sequence[EvalCase] = tuple(
-            EvalCase(
-                task.id,
-                task.category,
-                (Message("user", (TextPart(task.ask),)),),
-                tuple(tools[name] for name in task.tools),
-            )
-            for task in file.tasks
-        )
-        #: Expected rounds by case id.
+        self.version = file.version  # version of the suite, which changes whenever a task changes
+        self.cases: Sequence[EvalCase] = tuple(task.case(tools) for task in file.tasks)
         self.rounds = {task.id: task.rounds for task in file.tasks}
 
     def judge(self, case: EvalCase, round_: int, answer: ModelAnswer) -> Judgement:
-        """Judge the answer to one round of a case."""
         rounds = self.rounds[case.id]
         judgement = judge_round(rounds[round_], answer)
-        last = round_ == len(rounds) - 1
-        return msgspec.structs.replace(judgement, results=()) if last else judgement
+        return msgspec.structs.replace(judgement, results=()) if round_ == len(rounds) - 1 else judgement
 
 
 def judge_round(expected: ExpectedRound, answer: ModelAnswer) -> Judgement:

@@ -16,8 +16,6 @@ from ..core.types import Message, Tool, ToolCall
 
 
 class EvalCase(msgspec.Struct, frozen=True):
-    """One test case."""
-
     id: str
     category: str
     messages: tuple[Message, ...]
@@ -25,30 +23,23 @@ class EvalCase(msgspec.Struct, frozen=True):
 
 
 class ModelAnswer(msgspec.Struct, frozen=True):
-    """A model's answer in one round."""
-
     calls: tuple[ToolCall, ...] = ()
     text: str = ""
 
 
 class Judgement(msgspec.Struct, frozen=True):
-    """The verdict on an answer."""
-
     correct: bool
     #: Fault code and explanation; both empty for a correct answer.
     fault: str = ""
     detail: str = ""
-    #: Results of the calls, in order; empty if the case is over.
-    results: tuple[str, ...] = ()
+    results: tuple[str, ...] = ()  # results of the calls, in order; empty if the case is over
 
 
 class Suite(Protocol):
     """A collection of cases that can judge the answers to them."""
 
     @property
-    def name(self) -> str:
-        """Name of the suite."""
-        ...
+    def name(self) -> str: ...
 
     @property
     def version(self) -> str:
@@ -56,9 +47,7 @@ class Suite(Protocol):
         ...
 
     @property
-    def cases(self) -> Sequence[EvalCase]:
-        """All cases of the suite."""
-        ...
+    def cases(self) -> Sequence[EvalCase]: ...
 
     def judge(self, case: EvalCase, round_: int, answer: ModelAnswer) -> Judgement:
         """Judge an answer. Rounds are counted from 0."""

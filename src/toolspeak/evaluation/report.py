@@ -14,25 +14,18 @@ from .statistics import ALL, Score, compute_score, score_by_category
 
 
 class SettingScores(msgspec.Struct, frozen=True):
-    """Statistics of one setting."""
-
     setting: EvalSetting
-    #: Number of selected cases.
     chosen: int
-    #: Scores by category, starting with `all`.
-    scores: dict[str, Score]
+    scores: dict[str, Score]  # scores by category, starting with `all`
 
 
 class EvalReport(msgspec.Struct, frozen=True):
-    """The results of a complete or interrupted run."""
-
     suite: str
     suite_version: str
     toolspeak: str
     model: str
     base_url: str
     seed: int
-    #: Date and time as text.
     when: str
     rows: tuple[SettingScores, ...]
 
@@ -48,13 +41,11 @@ def rows_of(settings: Iterable[tuple[EvalSetting, Sequence[CaseResult], int]]) -
 
 
 def plain(report: EvalReport) -> JSONObject:
-    """Convert the report to JSON values."""
     rows = [{"label": row.setting.label, **msgspec.to_builtins(row)} for row in report.rows]
     return {**msgspec.to_builtins(report), "complete": report.complete, "rows": rows}
 
 
 def markdown(report: EvalReport) -> str:
-    """Render the report as Markdown."""
     where = f" at {report.base_url}" if report.base_url else ""
     lines = [
         f"# {cell(report.model + where)}",
@@ -68,36 +59,27 @@ def markdown(report: EvalReport) -> str:
     ]
     for row in report.rows:
         lines += [line(_cells(row, category, score)) for category, score in row.scores.items()]
-    unfinished = [row for row in report.rows if not _complete(row)]
-    if unfinished:
-        lines.append("")
-        for row in unfinished:
+    lines += [] if report.complete else [""]
+    for row in report.rows:
+        if not _complete(row):
             answered = row.scores[ALL].cases - row.scores[ALL].errors
             lines.append(f"Not finished: {cell(row.setting.label)}, {answered} of {row.chosen} cases answered.")
     return "\n".join(lines) + "\n"
 
 
 def _cells(row: SettingScores, category: str, score: Score) -> tuple[str, ...]:
-    return (
-        row.setting.label if category == ALL else "",
-        category,
-        f"{score.correct} of {score.cases} ({score.share:.1%})",
-        f"{score.low:.1%} to {score.high:.1%}",
-        str(score.errors),
-        str(score.requests),
-        str(score.retries),
-        f"{score.input_tokens} / {score.output_tokens}",
-        f"{score.median_seconds:.2f}",
-    )
+    label = row.setting.label if category == ALL else ""
+    right, interval = f"{score.correct} of {score.cases} ({score.share:.1%})", f"{score.low:.1%} to {score.high:.1%}"
+    counts = map(str, (score.errors, score.requests, score.retries))
+    tokens = f"{score.input_tokens} / {score.output_tokens}"
+    return (label, category, right, interval, *counts, tokens, f"{score.median_seconds:.2f}")
 
 
 def line(cells: Sequence[str]) -> str:
-    """Render one row of a Markdown table."""
     return f"| {' | '.join(map(cell, cells))} |"
 
 
 def cell(text: str) -> str:
-    """Escape text for a cell of a Markdown table."""
     return " ".join(text.split()).replace("|", "\\|")
 
 
@@ -143,8 +125,7 @@ _WIDTH, _MARGIN, _RIGHT, _TOP, _BOTTOM = 760, 170, 130, 64, 34
 _BAR, _STEP, _HEADING, _GAP = 14, 22, 26, 10
 _PLOT = _WIDTH - _MARGIN - _RIGHT
 _INK, _GRID, _WHOLE, _PART, _WHISKER = "#222222", "#d5d5d5", "#2f6db5", "#8fb6de", "#b3541e"
-#: Number of characters that fit in a label and in the title.
-_MAX_NAME_CHARS, _MAX_TITLE_CHARS = 24, 90
+_MAX_NAME_CHARS, _MAX_TITLE_CHARS = 24, 90  # number of characters that fit in a label and in the title
 
 
 def chart(report: EvalReport) -> str:

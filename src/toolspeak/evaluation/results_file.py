@@ -32,12 +32,9 @@ class EvalSetting(msgspec.Struct, frozen=True):
     retries: int = 2
     temperature: float | None = 0.0
     max_tokens: int | None = None
-    #: Other non-default settings, as `name=value`.
-    others: tuple[str, ...] = ()
-    #: Whether to request constrained output if the upstream supports it.
-    constrain: bool = True
-    #: Name and hash of the LoRA adapter of an embedded model.
-    adapter: str = ""
+    others: tuple[str, ...] = ()  # other non-default settings, as `name=value`
+    constrain: bool = True  # whether to request constrained output if the upstream supports it
+    adapter: str = ""  # name and hash of the LoRA adapter of an embedded model
 
     @property
     def label(self) -> str:
@@ -59,8 +56,6 @@ class EvalSetting(msgspec.Struct, frozen=True):
 
 
 class CaseResult(msgspec.Struct, frozen=True):
-    """Result of one case in one setting."""
-
     setting: EvalSetting
     case: str
     category: str
@@ -125,7 +120,6 @@ class ResultsFile:
         self._records[record.setting, record.case] = record
 
     def add(self, record: CaseResult) -> None:
-        """Write a result to the file."""
         with file_errors(self._path):
             if self.cut_off:  # remove the incomplete line, because the next one would be appended to it
                 self.cut_off = False
@@ -146,10 +140,8 @@ class ResultsFile:
         return list(dict.fromkeys(each for each, _ in self._records if _without_variant(each) == mine))
 
     def all(self, setting: EvalSetting) -> list[CaseResult]:
-        """Return all results of a setting."""
         return [record for (each, _), record in self._records.items() if each == setting]
 
     def of(self, setting: EvalSetting, cases: Iterable[str]) -> list[CaseResult]:
         """Return the results of these cases, including errors, in the order of the cases."""
-        results = (self._records.get((setting, case)) for case in cases)
-        return [record for record in results if record is not None]
+        return [record for record in (self._records.get((setting, case)) for case in cases) if record is not None]

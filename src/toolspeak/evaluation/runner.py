@@ -8,38 +8,38 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from typing import TypeAlias
 
 import msgspec
 
 from ..client import AsyncClient
-from ..core.types import JSONValue, Message, TextPart, ToolCall, ToolResult, Usage
+from ..core.types import JSONObject, JSONValue, Message, TextPart, ToolCall, ToolResult, Usage
 from ..engine.turn.trace import TracedReply
 from ..errors import ModelError, ToolspeakError, UpstreamError
 from .cases import EvalCase, Judgement, ModelAnswer, Suite
 from .results_file import CaseResult, EvalSetting, ResultsFile
 
-#: Settings, each with its cases.
-Work: TypeAlias = Sequence[tuple[EvalSetting, Sequence[EvalCase]]]
+Work: TypeAlias = Sequence[tuple[EvalSetting, Sequence[EvalCase]]]  # settings, each with its cases
 
 #: Number of errors after which the upstream counts as unavailable, unless a case has been answered.
 GIVE_UP_AFTER = 10
 #: Maximum number of rounds per case, in case a judge never ends it. The suites need two.
 _MAX_ROUNDS = 8
-#: Maximum length of stored answers and errors.
-_MAX_TEXT_CHARS = 2_000
+_MAX_TEXT_CHARS = 2_000  # maximum length of stored answers and errors
 
 
-class _Tally:
-    """Running totals of one case."""
+class _Tally(msgspec.Struct):
+    """The fields of a case's result that add up over its rounds."""
 
-    def __init__(self) -> None:
-        self.requests = self.retries = 0
-        self.usage = Usage()
-        self.plans: list[str] = []
-        self.calls: list[list[dict[str, JSONValue]]] = []
-        self.text = ""
+    plans: list[str] = []
+    calls: list[list[JSONObject]] = []
+    text: str = ""
+    requests: int = 0
+    retries: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
 
     def add(self, reply: TracedReply) -> None:
         attempts = reply.trace().attempts
@@ -47,54 +47,39 @@ class _Tally:
         # An attempt is a retry if the previous attempt was in the same phase and had a fault.
         pairs = pairwise(attempts)
         self.retries += sum(first.fault is not None and first.phase == second.phase for first, second in pairs)
-        self.usage += reply.usage
+        usage = Usage(self.input_tokens, self.output_tokens) + reply.usage
+        self.input_tokens, self.output_tokens = usage.input_tokens, usage.output_tokens
         self.plans.append(reply.trace().plan)
         self.calls.append([{"name": call.name, "arguments": call.arguments} for call in reply.calls])
         self.text = reply.text[:_MAX_TEXT_CHARS]
 
 
+@dataclass(eq=False)
 class EvalRun:
-    """Runs cases with one client.
+    """Runs cases with one client."""
 
-    Args:
-        parallel: number of concurrent cases.
-        timeout: maximum time for one answer, in seconds.
-        on_result: called after every case.
-    """
-
-    def __init__(
-        self,
-        client: AsyncClient,
-        suite: Suite,
-        journal: ResultsFile,
-        *,
-        parallel: int = 4,
-        timeout: float | None = None,
-        on_result: Callable[[CaseResult], None] | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._client = client
-        self._suite = suite
-        self._journal = journal
-        self._parallel = parallel
-        self._timeout = timeout
-        self._on_result = on_result
-        self._clock = clock
-        self._errors = 0
-        #: Whether any case has ended without an error.
-        self.answered = False
+    client: AsyncClient
+    suite: Suite
+    journal: ResultsFile
+    _: KW_ONLY
+    parallel: int = 4
+    timeout: float | None = None  # maximum time for one answer, in seconds
+    on_result: Callable[[CaseResult], None] | None = None
+    clock: Callable[[], float] = time.monotonic
+    errors: int = 0
+    answered: bool = False  # whether any case has ended without an error
 
     @property
     def given_up(self) -> bool:
         """Whether the upstream counts as unavailable."""
-        return not self.answered and self._errors >= GIVE_UP_AFTER
+        return not self.answered and self.errors >= GIVE_UP_AFTER
 
     async def run(self, work: Work) -> None:
         """Run the unfinished cases. Raises UsageError if a result cannot be stored."""
         jobs = iter(list(self.missing(work)))
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(self._parallel):
+                for _ in range(self.parallel):
                     group.create_task(self._work(jobs))
         except ExceptionGroup as failed:
             raise failed.exceptions[0] from None  # all workers fail for the same reason, so report one error
@@ -103,7 +88,7 @@ class EvalRun:
         """Yield unfinished cases, alternating between settings, so an interrupted run can still compare them."""
         for number in range(max((len(cases) for _, cases in work), default=0)):
             for setting, cases in work:
-                if number < len(cases) and not self._journal.finished(setting, cases[number].id):
+                if number < len(cases) and not self.journal.finished(setting, cases[number].id):
                     yield setting, cases[number]
 
     async def _work(self, jobs: Iterator[tuple[EvalSetting, EvalCase]]) -> None:
@@ -111,15 +96,14 @@ class EvalRun:
             if self.given_up:
                 return
             record = await self._ask(setting, case)
-            self._journal.add(record)
-            self._errors += bool(record.error)
+            self.journal.add(record)
+            self.errors += bool(record.error)
             self.answered = self.answered or not record.error
-            if self._on_result is not None:
-                self._on_result(record)
+            if self.on_result is not None:
+                self.on_result(record)
 
     async def _ask(self, setting: EvalSetting, case: EvalCase) -> CaseResult:
-        """Run one case and return its result."""
-        tally, start, error = _Tally(), self._clock(), ""
+        tally, start, error = _Tally(), self.clock(), ""
         try:
             judgement = await self._rounds(setting, case, tally)
         except ModelError as failure:
@@ -140,22 +124,16 @@ class EvalRun:
             fault=judgement.fault,
             detail="" if error else judgement.detail[:_MAX_TEXT_CHARS],
             error=error[:_MAX_TEXT_CHARS],
-            plans=tally.plans,
-            calls=tally.calls,
-            text=tally.text,
-            requests=tally.requests,
-            retries=tally.retries,
-            input_tokens=tally.usage.input_tokens,
-            output_tokens=tally.usage.output_tokens,
-            seconds=round(self._clock() - start, 3),
+            **msgspec.structs.asdict(tally),
+            seconds=round(self.clock() - start, 3),
         )
 
     async def _rounds(self, setting: EvalSetting, case: EvalCase, tally: _Tally) -> Judgement:
         messages = list(case.messages)
         for number in range(_MAX_ROUNDS):
-            reply = await self._client.chat(messages, case.tools, timeout=self._timeout, **_options(setting))
+            reply = await self.client.chat(messages, case.tools, timeout=self.timeout, **_options(setting))
             tally.add(reply)
-            judgement = self._suite.judge(case, number, ModelAnswer(reply.calls, reply.text))
+            judgement = self.suite.judge(case, number, ModelAnswer(reply.calls, reply.text))
             if not judgement.correct or not judgement.results:
                 return judgement
             messages += _next_messages(reply.text, reply.calls, judgement.results)
@@ -170,7 +148,6 @@ def _options(setting: EvalSetting) -> dict[str, JSONValue]:
 
 
 def _next_messages(text: str, calls: Sequence[ToolCall], results: Sequence[str]) -> Iterator[Message]:
-    """Yield an answer and the results of its calls as messages."""
     yield Message("assistant", (TextPart(text),) if text else (), calls=tuple(calls))
     for call, result in zip(calls, results, strict=True):
         yield Message("tool", results=(ToolResult(call.id, result, call.name),))

@@ -11,10 +11,8 @@ import msgspec
 
 from .results_file import CaseResult
 
-#: Name of the pseudo-category that contains all cases.
-ALL = "all"
-#: 97.5 % quantile of the normal distribution, for 95 % intervals.
-_Z = 1.959963984540054
+ALL = "all"  # name of the pseudo-category that contains all cases
+_Z = 1.959963984540054  # 97.5 % quantile of the normal distribution, for 95 % intervals
 
 
 def wilson(correct: int, total: int) -> tuple[float, float]:
@@ -30,33 +28,27 @@ def wilson(correct: int, total: int) -> tuple[float, float]:
 
 
 class Score(msgspec.Struct, frozen=True):
-    """Statistics of a set of cases."""
-
     cases: int
     correct: int
-    #: Cases that ended in an upstream error; they count as wrong.
-    errors: int
+    errors: int  # cases that ended in an upstream error; they count as wrong
     share: float
     low: float
     high: float
     requests: int
-    #: Number of requests that were retries after a faulty answer.
-    retries: int
+    retries: int  # number of requests that were retries after a faulty answer
     input_tokens: int
     output_tokens: int
-    #: Total time of all cases.
-    seconds: float
+    seconds: float  # total time of all cases
     median_seconds: float
-    #: Number of cases by fault.
     faults: dict[str, int]
 
 
 def compute_score(records: Sequence[CaseResult]) -> Score:
-    """Compute the statistics of these cases."""
     total, correct = len(records), sum(each.correct for each in records)
     low, high = wilson(correct, total)
     faults = Counter(each.fault for each in records if each.fault)
     times = [each.seconds for each in records]
+    totals = ("requests", "retries", "input_tokens", "output_tokens")
     return Score(
         cases=total,
         correct=correct,
@@ -64,10 +56,7 @@ def compute_score(records: Sequence[CaseResult]) -> Score:
         share=correct / total if total else 0.0,
         low=low,
         high=high,
-        requests=sum(each.requests for each in records),
-        retries=sum(each.retries for each in records),
-        input_tokens=sum(each.input_tokens for each in records),
-        output_tokens=sum(each.output_tokens for each in records),
+        **{name: sum(getattr(each, name) for each in records) for name in totals},
         seconds=round(sum(times), 3),
         median_seconds=round(median(times), 3) if times else 0.0,
         faults=dict(sorted(faults.items(), key=lambda item: (-item[1], item[0]))),

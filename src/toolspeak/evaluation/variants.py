@@ -13,20 +13,15 @@ from ..errors import UsageError
 
 Plan: TypeAlias = Literal["", "inline", "decision", "envelope"]
 
-#: Suffix of the variants with constrained output.
 _ENFORCED = "+grammar"
 _MAX_CASES = 10_000
 
 
 class CallVariant(NamedTuple):
-    """One way of calling tools."""
-
     mode: Mode = "auto"
     plan: Plan = ""
-    #: Whether to request constrained output if the upstream supports it.
-    constrain: bool = True
-    #: Cases per category; None for the default.
-    each: int | None = None
+    constrain: bool = True  # whether to request constrained output if the upstream supports it
+    each: int | None = None  # cases per category; None for the default
 
 
 #: Variants by name. `native` is the upstream's own tool calling. A plan without `+grammar` is not constrained.

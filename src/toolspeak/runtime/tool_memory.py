@@ -22,6 +22,7 @@ from ..engine.prompting.tool_use_detection import has_tool_history, tools_of_his
 from ..errors import UsageError
 from ..key_value import SharedState, State
 from ..protocols import openai_chat
+from ..protocols.openai_chat.messages import decode_messages
 from ..protocols.shared.fields import ROUTING_FIELDS
 from ..protocols.shared.tools_cache import cached_tools
 
@@ -73,10 +74,14 @@ def build_request(
         if isinstance(value, float) and not isfinite(value):
             raise UsageError(f"`{key}` must be a finite number, not {value}")
     plain = [_PLACEHOLDER if isinstance(message, Message) else message for message in message_list]
-    body |= {"model": model or "model", "messages": plain, "stream": stream}
     if choice is not None and not isinstance(choice, ToolChoice):
         body["tool_choice"] = choice
-    decoded = openai_chat.decode_request(body)
+    if body:
+        body |= {"model": model or "model", "messages": plain, "stream": stream}
+        decoded = openai_chat.decode_request(body)
+    else:  # only the messages need decoding
+        messages = decode_messages(plain, "messages")
+        decoded = Request(model or "model", messages, stream=stream, protocol=openai_chat.PROTOCOL)
     pairs = zip(message_list, decoded.messages, strict=True)
     return msgspec.structs.replace(
         decoded,
@@ -153,7 +158,8 @@ class ToolMemory:
             return
         digest = _UserTextDigest()
         for message in request.messages:
-            digest.add(message)
+            if message.role == "user":
+                digest.add(message)
         prefix, tools = digest.key(tenant, ""), self._encode_tools(request.tools)
         for call_id in ids:
             self._state.put(prefix + call_id, tools, _RETENTION_SECONDS)

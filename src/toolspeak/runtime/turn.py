@@ -7,7 +7,7 @@ import re
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 import msgspec
 
@@ -33,11 +33,12 @@ LONG_ANSWER_CHARS = 64 * 1024
 SLOW_SECONDS = 0.005
 #: Number of characters in the messages of a request above which calls in the answer are parsed in a worker thread,
 #: because they are compared with these messages.
-LONG_REQUEST_CHARS = 64 * 1024
+LONG_REQUEST_CHARS = 128 * 1024
 
 #: Seconds after a finish reason within which nearly every answer ends.
 _END_SECONDS = 0.25
 
+_ONLY_EMIT = frozenset({Emit})
 #: A character that may begin a call in an answer.
 _CALL_CHAR = re.compile(r"[<{\[(]").search
 _CHOICE_HINT = "offer a suitable tool, or set `tool_choice` to `auto`"
@@ -238,12 +239,17 @@ class EngineTurn:
             return
         now = time.perf_counter()
         self.upstream_seconds += now - self._waiting_since
-        if batch is None or self._takes_long(batch):
+        if batch is None or (not self._relays and self._takes_long(batch)):
             if batch:
                 upstream.unread(posted, batch)
             self._hand_over(receiver)
             return
         over = posted.over
+        if over and not posted.request.stream:
+            self.first_token_seconds = self.first_token_seconds or self.upstream_seconds
+            self._actions.extend(self._engine.read_whole(self.requests_sent, batch))
+            self._act_now(receiver)
+            return
         self._actions.extend(self._actions_for(batch))
         if self._act_now(receiver) and over and not self._over:
             self._actions.extend(self._feed(None))
@@ -256,17 +262,17 @@ class EngineTurn:
 
     def _end_late(self, receiver: Receiver) -> None:
         """Wait in a task for the end of an answer whose finish reason has arrived."""
-        if not self._over and self._posted is not None and self._exchange is None:
+        if self._receiver is not None and self._posted is not None:
             self._hand_over(receiver)
 
     def _takes_long(self, batch: list[Event]) -> bool:
         """Whether parsing a batch may take so long that it needs a worker thread."""
-        if self._relays:
-            return False
         size = _text_size(batch)
         self._chars += size
         if self._request is not None and any(map(_may_begin_call, batch)):
-            self._is_slow = self._is_slow or is_long(self._request)
+            assert self._posted is not None
+            may_be_long = len(self._posted.payload) > LONG_REQUEST_CHARS  # in bytes, with all that is sent
+            self._is_slow = self._is_slow or (may_be_long and is_long(self._request))
             self._request = None
         return self._is_slow or size > SLICE_CHARS or self._chars > LONG_ANSWER_CHARS
 
@@ -274,10 +280,12 @@ class EngineTurn:
         actions = self._feed(batch)
         if not actions or self._held_since or not self.first_token_seconds:
             self._track_timing(batch, actions)
-        if type(batch) is RawBatch and all(type(action) is Emit for action in actions):
-            events = [event for action in actions if type(action) is Emit for event in action.events]
-            return [Emit(batch.after(events))] if events else []
-        return actions
+        if type(batch) is not RawBatch or not _ONLY_EMIT.issuperset(map(type, actions)):
+            return actions
+        if len(actions) == 1:
+            return [Emit(batch.after(cast("Emit", actions[0]).events))]
+        events = [event for action in actions for event in cast("Emit", action).events]
+        return [Emit(batch.after(events))] if events else []
 
     def _act_now(self, receiver: Receiver) -> bool:
         """Execute all actions. Returns False if one of them has to wait, after handing over to a task."""
@@ -288,6 +296,7 @@ class EngineTurn:
                 receiver.receive(self._with_following(action))
             elif type(action) is Done:
                 self._finish(action)
+                self._receiver = None  # without a cycle, everything is freed at once
                 receiver.turn_ended()
             elif type(action) is StopAttempt:
                 self.abort()
@@ -304,6 +313,7 @@ class EngineTurn:
             posted.connection.on_ready = None
             if not posted.over or (posted.answer is not None and posted.answer.has_unread):
                 self._exchange = upstream.resume(posted)
+        self._receiver = None
         receiver.must_wait()
 
     def _start(self) -> None:
@@ -445,8 +455,11 @@ def is_long(request: Request) -> bool:
     """Whether the messages of a request contain so much text that comparing a call with them takes long."""
     size = 0
     for message in request.messages:
-        size += sum(len(part.text) for part in message.parts if type(part) is TextPart)
-        size += sum(len(result.content) for result in message.results)
+        for part in message.parts:
+            if type(part) is TextPart:
+                size += len(part.text)
+        for result in message.results:
+            size += len(result.content)
     return size > LONG_REQUEST_CHARS
 
 

@@ -19,12 +19,8 @@ __all__ = ["open_recordings", "open_store"]
 def open_store(url: str, owner: str = "", *, existing: bool = False) -> Store:
     """Open the sessions of one owner at `sqlite:///path`, `sqlite://` (in memory) or `postgresql://...`.
 
-    With `existing`, no new store is created.
-
-    Raises:
-        NoStoreError: `existing` is set and there is no store.
-        ConfigError: the URL is invalid, a package is missing, or the store was written by a newer version.
-        StoreError: the database cannot be opened.
+    With `existing`, no new store is created; NoStoreError is raised if there is none. Raises ConfigError if the URL is
+    invalid, a package is missing, or the store was written by a newer version, and StoreError if it cannot be opened.
     """
     try:
         from .sessions import Store

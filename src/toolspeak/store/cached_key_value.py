@@ -26,7 +26,6 @@ from .sql_key_value import SqlKeyValue
 T = TypeVar("T")
 
 _log = logging.getLogger("toolspeak.store")
-#: Lifetime of the cached copy, in seconds.
 CACHE_SECONDS = 1.0
 #: Prefixes of the keys that are cached. They have few values, which are read on every request.
 _CACHED_PREFIXES = ("key:", "probe/", "secret")
@@ -34,8 +33,7 @@ _CACHED_PREFIXES = ("key:", "probe/", "secret")
 _ABSENT_SECONDS = 5.0
 #: Maximum number of pending writes. At this limit, `put` waits for pending writes to finish (back-pressure).
 _MAX_PENDING_WRITES = 1024
-#: Maximum time to wait for pending writes, in seconds.
-_FLUSH_TIMEOUT = 5.0
+_FLUSH_TIMEOUT = 5.0  # maximum time to wait for pending writes, in seconds
 
 
 class CachedKeyValue:
@@ -139,7 +137,6 @@ class WriteBehindKeyValue:
             _log.warning("cannot write to the database; only this process remembers the reply: %s", error)
 
     def setdefault(self, key: str, value: Any, ttl: float | None = None) -> Any:
-        """Return the existing value, or store and return this one. Waits for the database, which resolves races."""
         return self._database.setdefault(key, value, ttl)
 
     def delete(self, key: str) -> None:
@@ -160,13 +157,10 @@ class WriteBehindKeyValue:
         except ToolspeakError as error:
             _log.warning("cannot read earlier turns from the database: %s", error)
         for key in missing:
-            if key in values:
-                self._local.put(key, values[key], _ABSENT_SECONDS)
-            else:
-                self._local.put(_absence_key(key), True, _ABSENT_SECONDS)
+            name, value = (key, values[key]) if key in values else (_absence_key(key), True)
+            self._local.put(name, value, _ABSENT_SECONDS)
 
     async def renew(self, keys: Iterable[str]) -> None:
-        """Reload values from the database."""
         keys = list(keys)
         await self.settle()
         for key in keys:
@@ -193,29 +187,10 @@ _lock = threading.Lock()
 _states: dict[str, SqlKeyValue] = {}
 _caches: dict[str, CachedKeyValue] = {}
 _write_behinds: dict[str, WriteBehindKeyValue] = {}
-#: Number of threads for background reads and writes, for all URLs together.
-_MAX_THREADS = 4
+_MAX_THREADS = 4  # number of threads for background reads and writes, for all URLs together
 
 
-class _Background:
-    """A thread pool that is started on first use and never shared between processes."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._threads: ThreadPoolExecutor | None = None
-
-    def submit(self, work: Callable[[], Any]) -> Future[Any]:
-        with self._lock:
-            if self._threads is None:
-                self._threads = ThreadPoolExecutor(_MAX_THREADS, thread_name_prefix="toolspeak-state")
-            return self._threads.submit(work)
-
-    def forget(self) -> None:
-        """Reset the pool in a forked child, which does not inherit threads."""
-        self.__init__()
-
-
-_background = _Background()
+_background = ThreadPoolExecutor(_MAX_THREADS, "toolspeak-state")  # starts its threads on first use
 _in_background = _background.submit
 
 
@@ -227,21 +202,19 @@ def _instance(instances: dict[str, T], url: str, make: Callable[[], T]) -> T:
 
 
 def sql_key_value(url: str) -> SqlKeyValue:
-    """Return the key-value store in the database at a URL."""
     return _instance(_states, url, lambda: SqlKeyValue(Database(url)))
 
 
 def cached_key_value(url: str) -> CachedKeyValue:
-    """Return the key-value store at a URL, with a local read cache."""
     database = sql_key_value(url)
     return _instance(_caches, url, lambda: CachedKeyValue(database))
 
 
 def write_behind_key_value(url: str) -> WriteBehindKeyValue:
-    """Return the key-value store at a URL, with a write-behind cache."""
     database = sql_key_value(url)
     return _instance(_write_behinds, url, lambda: WriteBehindKeyValue(database))
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_background.forget)
+    # A forked child does not inherit threads, so it starts its own.
+    os.register_at_fork(after_in_child=lambda: _background.__init__(_MAX_THREADS, "toolspeak-state"))

@@ -25,7 +25,6 @@ class StoredChange(msgspec.Struct, frozen=True):
     round: int
     call_id: str
     change: FileChange
-    #: Whether the change has been undone.
     undone: bool = False
 
 
@@ -47,20 +46,11 @@ def insert_change(connection: sa.Connection, key: SessionKey, stored: StoredChan
     """Add a change after the last one of the session."""
     change = stored.change
     last = connection.execute(sa.select(sa.func.max(file_changes.c.number)).where(*_session(key))).scalar()
-    values = {
-        "owner": key.owner,
-        "session": key.session,
-        "number": 0 if last is None else last + 1,
-        "entry": stored.entry,
-        "round": stored.round,
-        "call_id": escape(stored.call_id),
-        "root": escape(change.root),
-        "path": escape(change.path),
-        "body": dump(msgspec.structs.replace(change, content=None)),
-        "content": change.content,
-        "undone": stored.undone,
-        "created": now(),
-    }
+    place = {"owner": key.owner, "session": key.session, "number": 0 if last is None else last + 1}
+    call = {"entry": stored.entry, "round": stored.round, "call_id": escape(stored.call_id)}
+    file = {"root": escape(change.root), "path": escape(change.path), "content": change.content}
+    body = dump(msgspec.structs.replace(change, content=None))
+    values = {**place, **call, **file, "body": body, "undone": stored.undone, "created": now()}
     connection.execute(sa.insert(file_changes).values(values))
 
 

@@ -20,20 +20,15 @@ _MAX_FILE_PROBLEMS = 20
 
 
 class DamagedSession(msgspec.Struct, frozen=True):
-    """A session that cannot be read, and the reason."""
-
     session: str
     what: str
 
 
 class StoreReport(msgspec.Struct, frozen=True):
-    """The result of an integrity check."""
-
     where: str
     schema: str
     sessions: int
-    #: Problems with the file, as reported by the database.
-    file: tuple[str, ...] = ()
+    file: tuple[str, ...] = ()  # problems with the file, as reported by the database
     damaged: tuple[DamagedSession, ...] = ()
     #: Sessions with an interrupted answer. Opening a session repairs it.
     unfinished: tuple[str, ...] = ()
@@ -46,7 +41,6 @@ class StoreReport(msgspec.Struct, frozen=True):
 
 
 def check(store: Store, *, repair: bool = False) -> StoreReport:
-    """Check the sessions of an owner and the database file."""
     listed = sa.select(sessions.c.id).where(sessions.c.owner == store.owner).order_by(sessions.c.id)
     running = sa.select(entries.c.session).where(entries.c.owner == store.owner, entries.c.status == "running")
     ids = store.database.read(lambda connection: list(connection.execute(listed).scalars()))

@@ -29,8 +29,7 @@ from .schema import HEAD, VERSION_TABLE
 
 #: Threads per database. More threads would only wait for SQLite's single writer or for connections.
 _THREADS = 4
-#: Seconds for which transient errors are retried: enough for a PostgreSQL server to restart.
-_PATIENCE = 15.0
+_PATIENCE = 15.0  # seconds for which transient errors are retried: enough for a PostgreSQL server to restart
 #: Seconds for which opening an existing store is retried. Shorter, because a person is waiting for the output.
 _SHORT_PATIENCE = 3.0
 #: First and longest pause between attempts, in seconds (exponential backoff).
@@ -45,7 +44,6 @@ def nothing() -> None:
     """Do nothing."""
 
 
-#: Open databases, for the fork handlers.
 _all: weakref.WeakSet[Database] = weakref.WeakSet()
 
 
@@ -75,7 +73,7 @@ class Database:
         _all.add(self)
         try:
             if not self.read(is_current):
-                if existing and not self.read(has_store):
+                if existing and self.read(_revision) is None:
                     raise NoStoreError(f"there is no store in the database {self.where}", hint=MISSING_STORE_HINT)
                 self.write(migrate)
             self._patience = patience
@@ -103,7 +101,6 @@ class Database:
         return await self._in_thread(self.write, work, then)
 
     def close(self) -> None:
-        """Close all connections and threads."""
         if self._threads is not None:
             self._threads.shutdown()
             self._threads = None
@@ -207,16 +204,10 @@ def is_current(connection: sa.Connection) -> bool:
     """Whether the schema is up to date. Raises ConfigError if the store was written by a newer version of toolspeak."""
     revision = _revision(connection)
     if revision is not None and revision > HEAD:
-        raise ConfigError(
-            f"the store was written by a newer version of toolspeak (schema {revision}; this version supports {HEAD})",
-            hint="upgrade toolspeak, or use another database",
-        )
+        schemas = f"schema {revision}; this version supports {HEAD}"
+        message = f"the store was written by a newer version of toolspeak ({schemas})"
+        raise ConfigError(message, hint="upgrade toolspeak, or use another database")
     return revision == HEAD
-
-
-def has_store(connection: sa.Connection) -> bool:
-    """Whether the database contains a store of any version."""
-    return _revision(connection) is not None
 
 
 def migrate(connection: sa.Connection) -> None:
@@ -251,7 +242,6 @@ def _revision(connection: sa.Connection) -> str | None:
 
 # ---- errors
 
-#: Suggested delay before the next request, in seconds.
 _RETRY_AFTER = 5.0
 _RETRY_HINT = "try again in a few seconds"
 _UNREACHABLE_HINT = "check that the server is running and that host, port, user, password and database name are correct"
@@ -259,8 +249,6 @@ _UNREACHABLE_HINT = "check that the server is running and that host, port, user,
 #: Primary result codes of SQLite (the low byte of its extended codes).
 _SQLITE_TRANSIENT = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _SQLITE_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-_SQLITE_FULL = {sqlite3.SQLITE_FULL}
-_SQLITE_READ_ONLY = {sqlite3.SQLITE_READONLY}
 
 #: PostgreSQL's SQLSTATE codes (or prefixes) for lost connection, server shutdown or startup, too many connections,
 #: serialization failure, deadlock, lock not available and read-only transaction.
@@ -281,7 +269,6 @@ def is_transient(error: exc.SQLAlchemyError) -> bool:
 
 
 def store_error(error: exc.SQLAlchemyError, where: str) -> StoreError:
-    """Translate a database error to a `StoreError`."""
     if isinstance(error, exc.TimeoutError):
         return _retryable(f"all connections to the store at {where} are in use")
     cause = error.orig if isinstance(error, exc.DBAPIError) else error
@@ -289,12 +276,12 @@ def store_error(error: exc.SQLAlchemyError, where: str) -> StoreError:
     detail = " ".join(str(cause).split())[:300]
     state = _state(error)
     code = _code(cause) if isinstance(cause, sqlite3.Error) else 0
-    if code in _SQLITE_FULL or state.startswith(_POSTGRES_FULL):
+    if code == sqlite3.SQLITE_FULL or state.startswith(_POSTGRES_FULL):
         return StoreFullError(f"no space left in the store at {where}: {detail}", hint="free some space and try again")
     if code in _SQLITE_DAMAGED or state.startswith(_POSTGRES_DAMAGED):
         hint = "check it with `toolspeak sessions doctor`, then restore a backup or use another store"
         return StoreDamagedError(f"the store at {where} is damaged: {detail}", hint=hint)
-    if code in _SQLITE_READ_ONLY:
+    if code == sqlite3.SQLITE_READONLY:
         hint = "check its permissions, copy it to a disk that can be written, or set TOOLSPEAK_STORE to another store"
         return StoreReadOnlyError(f"the store at {where} can be read but not written: {detail}", hint=hint)
     if isinstance(error, exc.DataError | exc.IntegrityError):

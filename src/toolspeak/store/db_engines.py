@@ -21,7 +21,6 @@ from ..errors import ConfigError, NoStoreError, StoreError, StoreReadOnlyError
 _SQLITE_WAIT = 5_000
 #: PostgreSQL connections per process: one per thread, and additional ones for blocking callers.
 _CONNECTIONS, _MORE_CONNECTIONS = 4, 8
-#: Seconds to wait for a free connection in the pool.
 _POOL_WAIT = 10.0
 #: Timeouts of PostgreSQL: in seconds for connecting; in milliseconds for a statement, a lock and an idle transaction.
 _CONNECT_WAIT = 5
@@ -42,7 +41,6 @@ _PRAGMAS = (
 )
 #: Settings for a database that cannot be written: all but those for writing.
 _READ_PRAGMAS = _PRAGMAS[:1] + _PRAGMAS[3:4]
-#: Held by the thread that is creating a file.
 _create_lock = threading.Lock()
 
 
@@ -93,18 +91,11 @@ def _postgresql_engine(url: sa.URL) -> sa.Engine:
     defaults = {"connect_timeout": _CONNECT_WAIT, "application_name": "toolspeak", "options": options}
     defaults |= {"keepalives_idle": 30, "tcp_user_timeout": _STATEMENT_WAIT}
     arguments: dict[str, Any] = {name: value for name, value in defaults.items() if name not in url.query}
+    # A server restart breaks idle connections, so each one is tested before use (pre-ping).
+    pool: dict[str, Any] = {"poolclass": _ConnectionPool, "pool_timeout": _POOL_WAIT, "pool_pre_ping": True}
+    pool |= {"pool_size": _CONNECTIONS, "max_overflow": _MORE_CONNECTIONS}
     try:
-        # A server restart breaks idle connections, so each one is tested before use (pre-ping).
-        return sa.create_engine(
-            url,
-            connect_args=arguments,
-            poolclass=_ConnectionPool,
-            pool_size=_CONNECTIONS,
-            max_overflow=_MORE_CONNECTIONS,
-            pool_timeout=_POOL_WAIT,
-            pool_pre_ping=True,
-            hide_parameters=True,
-        )
+        return sa.create_engine(url, connect_args=arguments, hide_parameters=True, **pool)
     except ImportError:
         raise ConfigError("PostgreSQL support is not installed", hint="pip install 'toolspeak[postgres]'") from None
 
@@ -144,10 +135,8 @@ def _read_only_url(url: sa.URL, file: Path) -> sa.URL:
     log, index = Path(f"{real}-wal"), Path(f"{real}-shm")
     has_log = log.exists() and log.stat().st_size > 0
     if has_log and not index.exists() and not os.access(real.parent, os.W_OK):
-        hint = f"copy `{real.name}` and `{log.name}` to a folder that can be written"
-        raise StoreReadOnlyError(
-            f"cannot read the write-ahead log of the store `{file}` in a read-only folder", hint=hint
-        )
+        message = f"cannot read the write-ahead log of the store `{file}` in a read-only folder"
+        raise StoreReadOnlyError(message, hint=f"copy `{real.name}` and `{log.name}` to a folder that can be written")
     query = {"mode": "ro", "uri": "true"} | ({} if has_log else {"immutable": "1"})
     return url.set(database=Path(os.path.abspath(file)).as_uri(), query=query)
 

@@ -38,7 +38,6 @@ class SqlJournal:
         self._rounds = 0
         self._pieces = 0
         self._written = 0
-        #: Streamed text that has not been written yet.
         self._text: list[str] = []
         self._bytes = 0
         #: Allows one write at a time, because several tasks call `start` and `finish`.
@@ -59,12 +58,10 @@ class SqlJournal:
         return self._lost is not None
 
     async def entries(self) -> tuple[Entry, ...]:
-        """Return the conversation so far, repaired so it can be continued."""
         stored = await self._database.reading(lambda connection: ledger.entries_of(connection, self._lease.key))
         return tuple(close_open_calls(entry) if isinstance(entry, Answer) else entry for entry in stored)
 
     async def say(self, *messages: Message) -> None:
-        """Add messages, in one commit."""
 
         def say_all(connection: sa.Connection) -> None:
             for number, message in enumerate(messages, first):
@@ -99,12 +96,10 @@ class SqlJournal:
         await self._commit(ledger.add_round, entry, self._rounds, round_, then=self._on_plan)
 
     async def start(self, call_id: str, at: float = 0.0) -> None:
-        entry = self._running_answer()
-        await self._commit(ledger.start, entry, self._rounds - 1, call_id, at)
+        await self._commit(ledger.start, self._running_answer(), self._rounds - 1, call_id, at)
 
     async def change(self, call_id: str, change: FileChange) -> None:
-        entry = self._running_answer()
-        await self._commit(change_rows.add_change, entry, self._rounds - 1, call_id, change)
+        await self._commit(change_rows.add_change, self._running_answer(), self._rounds - 1, call_id, change)
 
     async def changes(self) -> tuple[FileChange, ...]:
         stored = await self._database.reading(lambda connection: ledger.changes_of(connection, self._lease.key))
@@ -114,8 +109,7 @@ class SqlJournal:
         await self._commit(change_rows.mark_undone, root, path)
 
     async def finish(self, result: ToolResult, seconds: float) -> None:
-        entry = self._running_answer()
-        await self._commit(ledger.finish, entry, self._rounds - 1, result, seconds)
+        await self._commit(ledger.finish, self._running_answer(), self._rounds - 1, result, seconds)
 
     async def end(self, answer: Answer) -> None:
         entry = self._running_answer()
@@ -190,11 +184,9 @@ class SqlJournal:
                 return
             entry, number = self._answer, self._pieces
             self._clear_text()  # more text may arrive during the write
+            piece = (self._lease.key, entry, number, text)
             try:
-                await self._write(
-                    lambda connection: ledger.add_piece(connection, self._lease.key, entry, number, text),
-                    self._on_flush,
-                )
+                await self._write(lambda connection: ledger.add_piece(connection, *piece), self._on_flush)
             except BaseException:
                 if self._pieces == number:
                     self._text.insert(0, text)

@@ -26,7 +26,6 @@ from .schema import leases, now, sessions, upsert
 
 #: Seconds until a lease expires if its writer is silent: long enough to survive a stall, short enough to wait for.
 LEASE_SECONDS = 30.0
-#: Maximum remaining time of a valid lease, in seconds.
 _MAX_LEASE_SECONDS = 4 * LEASE_SECONDS
 _PROC = Path("/proc")
 
@@ -35,8 +34,6 @@ _abandoned: set[str] = set()
 
 
 class SessionKey(NamedTuple):
-    """Owner and id of a session."""
-
     owner: str
     session: str
 
@@ -58,9 +55,7 @@ def new_lease(key: SessionKey, seconds: float = LEASE_SECONDS) -> SessionLease:
 def take(connection: sa.Connection, lease: SessionLease) -> None:
     """Take the lease of a session that has no writer or whose lease has expired.
 
-    Raises:
-        NoSessionError: there is no such session.
-        SessionBusyError: another writer holds the lease.
+    Raises NoSessionError if there is no such session, and SessionBusyError if another writer holds the lease.
     """
     owner, session = lease.key
     exists = sa.select(sessions.c.id).where(sessions.c.owner == owner, sessions.c.id == session)
@@ -83,12 +78,10 @@ def take(connection: sa.Connection, lease: SessionLease) -> None:
 def advance(connection: sa.Connection, lease: SessionLease, written: int) -> bool:
     """Renew the lease before write number `written`; return False if that write has already been committed.
 
-    Raises:
-        SessionBusyError: the lease is lost.
+    Raises SessionBusyError if the lease is lost.
     """
     query = sa.update(leases).where(*_owned_rows(lease), leases.c.written == written - 1)
-    values = {"expires": now() + lease.seconds, "written": written}
-    if connection.execute(query.values(values)).rowcount == 1:
+    if connection.execute(query.values({"expires": now() + lease.seconds, "written": written})).rowcount == 1:
         return True
     if _current_holder(connection, lease.key)[:2] == (lease.token, written):
         return False  # the write was committed, but its confirmation was lost
@@ -113,7 +106,6 @@ def abandon(lease: SessionLease) -> None:
 
 
 def has_writer(connection: sa.Connection, key: SessionKey) -> bool:
-    """Whether a writer holds the session."""
     query = sa.select(leases.c.token).where(leases.c.owner == key.owner, leases.c.session == key.session)
     token = connection.execute(query.where(leases.c.expires > now())).scalar()
     return token is not None and not is_abandoned(token)
@@ -175,11 +167,10 @@ def _machine_id() -> str:
 def _start_time(process: int) -> str:
     """Return the start time of a process in clock ticks since boot, or an empty string if it is not running."""
     try:
-        # Skip the program name, which is in parentheses and may contain any character.
-        fields = (
-            (_PROC / str(process) / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-        )
+        text = (_PROC / str(process) / "stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
+    # Skip the program name, which is in parentheses and may contain any character.
+    fields = text.rpartition(")")[2].split()
     # A zombie process has exited, but its parent has not reaped it yet.
     return "" if fields[0] in "ZX" else fields[19]

@@ -15,15 +15,11 @@ from .database import Database
 from .rows import dump, escape, parse_json
 from .schema import insert_new, now, recordings
 
-#: Retention time: long enough to look up a request from last week.
-RETENTION_SECONDS = 14 * 24 * 3600.0
-#: Number of recordings added between two deletions of expired ones.
-_SWEEP_EVERY = 200
+RETENTION_SECONDS = 14 * 24 * 3600.0  # retention time: long enough to look up a request from last week
+_SWEEP_EVERY = 200  # number of recordings added between two deletions of expired ones
 
 
 class Recordings:
-    """The recorded requests of one owner."""
-
     def __init__(self, database: Database, owner: str = "", retention: float = RETENTION_SECONDS) -> None:
         self._database = database
         self._owner = escape(owner)
@@ -31,7 +27,6 @@ class Recordings:
         self._added = 0
 
     def add(self, identifier: str, model: str, body: JSONValue) -> None:
-        """Store one recording."""
         self.add_all([(identifier, model, body)])
 
     def add_all(self, several: Iterable[tuple[str, str, JSONValue]]) -> None:
@@ -67,7 +62,6 @@ class Recordings:
         return parse_json(matches[0]) if matches else None
 
     def last(self) -> JSONValue:
-        """Return the newest recording, or None."""
         query = self._bodies().order_by(recordings.c.created.desc()).limit(1)
         body = self._database.read(lambda connection: connection.execute(query).scalar())
         return parse_json(body) if body is not None else None

@@ -53,5 +53,4 @@ def escape(text: str) -> str:
 
 
 def unescape(text: str) -> str:
-    """Reverse `escape`."""
     return load(f'"{text}"', str)

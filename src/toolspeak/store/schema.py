@@ -20,7 +20,6 @@ from sqlalchemy.types import TypeEngine
 if TYPE_CHECKING:
     from sqlalchemy.sql.compiler import SQLCompiler
 
-#: The newest revision under `migrations/versions`.
 HEAD = "0002"
 VERSION_TABLE = "toolspeak_version"
 
@@ -139,7 +138,6 @@ state = _table(
     sa.Index("state_by_end", "ends"),
 )
 
-#: Recorded requests.
 recordings = _table(
     "recordings",
     *_owned(id="id"),
@@ -154,17 +152,13 @@ recordings = _table(
 
 
 def upsert(
-    connection: sa.Connection,
-    table: sa.Table,
-    values: Mapping[str, Any],
-    where: sa.ColumnElement[bool] | None = None,
+    connection: sa.Connection, table: sa.Table, values: Mapping[str, Any], where: sa.ColumnElement[bool] | None = None
 ) -> sa.Executable:
     """Return a statement that inserts a row, or updates the row with the same key if it matches `where`."""
     keys = [column.name for column in table.primary_key]
     updates = {name: value for name, value in values.items() if name not in keys}
-    return (
-        _insert(connection, table).values(values).on_conflict_do_update(index_elements=keys, set_=updates, where=where)
-    )
+    insert = _insert(connection, table).values(values)
+    return insert.on_conflict_do_update(index_elements=keys, set_=updates, where=where)
 
 
 def insert_new(connection: sa.Connection, table: sa.Table, values: Mapping[str, Any] | None = None) -> sa.Executable:

@@ -20,20 +20,13 @@ from ..errors import NoSessionError, SessionBusyError, UsageError
 class FileChange(msgspec.Struct, frozen=True):
     """A change of a file by a tool: what is needed to show it and to undo it."""
 
-    #: The work directory.
     root: str
-    #: Path from the work directory, without links.
-    path: str
-    #: Hash of the content before the change; empty if there was no file.
-    before: str
-    #: Hash of the content after the change.
+    path: str  # path from the work directory, without links
+    before: str  # hash of the content before the change; empty if there was no file
     after: str
-    #: Permission bits before the change.
     mode: int = 0
-    #: The folders that were created for a new file, outermost first.
-    folders: tuple[str, ...] = ()
-    #: Unified diff, shortened if it is very long.
-    diff: str = ""
+    folders: tuple[str, ...] = ()  # the folders that were created for a new file, outermost first
+    diff: str = ""  # unified diff, shortened if it is very long
     #: Content before the change. A journal keeps it only with the first change of a file, to which undo goes back.
     content: bytes | None = None
 
@@ -42,9 +35,7 @@ class SessionJournal(Protocol):
     """A session with a single writer. Only `start`, `change` and `finish` may be called from several tasks."""
 
     @property
-    def session(self) -> str:
-        """The session id."""
-        ...
+    def session(self) -> str: ...
 
     async def entries(self) -> tuple[Entry, ...]:
         """Return the conversation so far, repaired: every call has a result, and no answer is running."""
@@ -79,8 +70,7 @@ class SessionJournal(Protocol):
     async def change(self, call_id: str, change: FileChange) -> None:
         """Record in one commit that a running call is about to change a file.
 
-        Raises:
-            UsageError: the call is not running, so the file must not be changed.
+        Raises UsageError if the call is not running, so the file must not be changed.
         """
         ...
 
@@ -106,14 +96,10 @@ class SessionJournal(Protocol):
 
 
 class SessionStore(Protocol):
-    """Opens sessions for writing."""
-
     async def journal(self, session: str = "") -> SessionJournal:
         """Open a session for writing; an empty id creates a new one.
 
-        Raises:
-            NoSessionError: there is no such session.
-            SessionBusyError: another writer holds the session.
+        Raises NoSessionError if there is no such session, and SessionBusyError if another writer holds the session.
         """
         ...
 
@@ -219,19 +205,16 @@ class MemorySessions:
         self._journals: dict[str, MemoryJournal] = {}
 
     async def journal(self, session: str = "") -> MemoryJournal:
-        """Open a session for writing; an empty id creates a new one."""
         if not session:
             session = f"memory-{next(_NUMBERS)}"
             self._journals[session] = MemoryJournal(session)
             return self._journals[session]
         if session not in self._journals:
-            raise NoSessionError(
-                f"there is no session `{session:.80}`", hint="sessions in memory are lost when the agent ends"
-            )
+            hint = "sessions in memory are lost when the agent ends"
+            raise NoSessionError(f"there is no session `{session:.80}`", hint=hint)
         journal = self._journals[session]
         if journal.in_use:
-            raise SessionBusyError(
-                f"the session `{session}` is in use", hint="wait until it is closed, or start another session"
-            )
+            hint = "wait until it is closed, or start another session"
+            raise SessionBusyError(f"the session `{session}` is in use", hint=hint)
         journal.in_use = True
         return journal

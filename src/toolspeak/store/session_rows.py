@@ -21,12 +21,10 @@ from .leases import SessionKey
 from .rows import UnreadableColumn, dump, escape, load, unescape
 from .schema import calls, entries, now, pieces, rounds, sessions
 
-#: Maximum length of a session's title, which is the beginning of its first user message.
-_MAX_TITLE_CHARS = 80
+_MAX_TITLE_CHARS = 80  # maximum length of a session's title, which is the beginning of its first user message
 
 
 def say(connection: sa.Connection, key: SessionKey, number: int, message: Message) -> None:
-    """Add a message."""
     _add(connection, key, number, "message", "complete", dump(message))
     untitled = sa.update(sessions).where(*_session(key), sessions.c.title == "")
     if message.role == "user" and (title := _title(message.text)):
@@ -40,7 +38,6 @@ def begin(connection: sa.Connection, key: SessionKey, number: int) -> None:
 
 
 def add_piece(connection: sa.Connection, key: SessionKey, entry: int, number: int, text: str) -> None:
-    """Add a piece of streamed text to a running answer."""
     columns = {"owner": key.owner, "session": key.session, "entry": entry, "number": number}
     connection.execute(sa.insert(pieces).values(**columns, text=escape(text)))
 
@@ -84,10 +81,8 @@ def end(connection: sa.Connection, key: SessionKey, entry: int, answer: Answer) 
 
 def repair(connection: sa.Connection, key: SessionKey) -> int:
     """Repair a session after a crash: interrupt running answers and close their calls. Return how many there were."""
-    running = sa.select(entries.c.number, entries.c.body).where(
-        *_rows_of(entries, key), entries.c.status == "running", entries.c.kind == "answer"
-    )
-    unfinished = connection.execute(running).all()
+    is_running = (*_rows_of(entries, key), entries.c.status == "running", entries.c.kind == "answer")
+    unfinished = connection.execute(sa.select(entries.c.number, entries.c.body).where(*is_running)).all()
     for number, body in unfinished:
         with _readable(key):
             answer = load(body, Answer)
@@ -100,7 +95,6 @@ def repair(connection: sa.Connection, key: SessionKey) -> int:
 
 
 def next_entry(connection: sa.Connection, key: SessionKey) -> int:
-    """Return the number of the next entry."""
     last = connection.execute(sa.select(sa.func.max(entries.c.number)).where(*_rows_of(entries, key))).scalar()
     return 0 if last is None else last + 1
 
@@ -163,23 +157,16 @@ def _delete_pieces(connection: sa.Connection, key: SessionKey, entry: int) -> No
 
 
 def _call_columns(record: CallRecord) -> dict[str, object]:
+    call = {"call_id": escape(record.call.id), "call": dump(record.call), "side_effects": record.side_effects}
     result = None if record.result is None else dump(record.result)
-    return {
-        "call_id": escape(record.call.id),
-        "state": record.state,
-        "side_effects": record.side_effects,
-        "call": dump(record.call),
-        "result": result,
-        "started": record.started or None,
-        "seconds": record.seconds,
-    }
+    times = {"started": record.started or None, "seconds": record.seconds}
+    return {**call, "state": record.state, "result": result, **times}
 
 
 # ---- reading
 
 
 def _rounds_of(connection: sa.Connection, key: SessionKey) -> dict[int, list[Round]]:
-    """Return the rounds of each entry, in order."""
     order = (calls.c.entry, calls.c.round, calls.c.number)
     columns = (calls.c.call, calls.c.state, calls.c.side_effects, calls.c.result, calls.c.started, calls.c.seconds)
     listed = sa.select(calls.c.entry, calls.c.round, *columns)

@@ -36,20 +36,15 @@ def new_id() -> str:
 
 
 class SessionInfo(msgspec.Struct, frozen=True):
-    """Summary of a session."""
-
     id: str
     title: str
     created: float
     updated: float
-    #: Number of messages and answers.
     entries: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
-    #: Name of the current writer; empty if there is none.
-    holder: str = ""
-    #: Metadata set by the creator of the session.
-    about: JSONObject = {}
+    holder: str = ""  # name of the current writer; empty if there is none
+    about: JSONObject = {}  # metadata set by the creator of the session
 
 
 class Store:
@@ -89,10 +84,8 @@ class Store:
     ) -> SqlJournal:
         """Open a session for writing: a new one, or an existing one after repair.
 
-        Raises:
-            NoSessionError: this owner has no such session.
-            SessionBusyError: another writer holds the session.
-            StoreDamagedError: the session is unreadable.
+        Raises NoSessionError if this owner has no such session, SessionBusyError if another writer holds it, and
+        StoreDamagedError if it is unreadable.
         """
         key = SessionKey(self.owner, checked_id(session) if session else new_id())
         lease = leases.new_lease(key, lease_seconds)
@@ -106,17 +99,14 @@ class Store:
             ledger.repair(connection, key)
             return ledger.next_entry(connection, key)
 
-        next_entry = await self.database.writing(opened)
-        return SqlJournal(self.database, lease, next_entry)
+        return SqlJournal(self.database, lease, await self.database.writing(opened))
 
     # ---- reading
 
     def entries(self, session: str) -> tuple[Entry, ...]:
         """Return the conversation as stored, without repair.
 
-        Raises:
-            NoSessionError: this owner has no such session.
-            StoreDamagedError: the session is unreadable.
+        Raises NoSessionError if this owner has no such session, and StoreDamagedError if the session is unreadable.
         """
         key = SessionKey(self.owner, checked_id(session))
 
@@ -141,9 +131,7 @@ class Store:
     def find(self, beginning: str) -> str:
         """Return the session id that begins with `beginning`.
 
-        Raises:
-            NoSessionError: no id matches.
-            UsageError: several ids match.
+        Raises NoSessionError if no id matches, and UsageError if several ids match.
         """
         start = checked_id(beginning)
         query = sa.select(sessions.c.id).where(sessions.c.owner == self.owner)
@@ -158,9 +146,7 @@ class Store:
     def changes(self, session: str) -> tuple[StoredChange, ...]:
         """Return the file changes of a session, including those that have been undone.
 
-        Raises:
-            NoSessionError: this owner has no such session.
-            StoreDamagedError: the session is unreadable.
+        Raises NoSessionError if this owner has no such session, and StoreDamagedError if the session is unreadable.
         """
         key = SessionKey(self.owner, self.info(session).id)
         return self.database.read(lambda connection: ledger.changes_of(connection, key))
@@ -174,17 +160,14 @@ class Store:
     def remove(self, session: str, *, force: bool = False) -> None:
         """Remove a session and everything in it.
 
-        Raises:
-            NoSessionError: this owner has no such session.
-            SessionBusyError: a writer holds the session and `force` is not set.
+        Raises NoSessionError if there is no such session, and SessionBusyError without `force` if it has a writer.
         """
         key = SessionKey(self.owner, checked_id(session))
 
         def removed(connection: sa.Connection) -> None:
             if not force and leases.has_writer(connection, key):
                 raise leases.busy_error(connection, key)
-            query = sa.delete(sessions).where(sessions.c.owner == key.owner, sessions.c.id == key.session)
-            connection.execute(query)
+            connection.execute(sa.delete(sessions).where(sessions.c.owner == key.owner, sessions.c.id == key.session))
 
         self.info(session)
         self.database.write(removed)
@@ -202,25 +185,14 @@ def _listing(owner: str) -> sa.Select[*tuple[Any, ...]]:
         own = (entries.c.owner == sessions.c.owner, entries.c.session == sessions.c.id)
         return sa.select(sa.func.coalesce(what, 0)).where(*own).scalar_subquery()
 
-    active_lease = sa.and_(
-        lease_table.c.owner == sessions.c.owner, lease_table.c.session == sessions.c.id, lease_table.c.expires > now()
-    )
-    columns: list[sa.ColumnElement[Any]] = [
-        sessions.c.id,
-        sessions.c.title,
-        sessions.c.created,
-        sessions.c.updated,
-        summed(sa.func.count(entries.c.number)),
-        # Sum as floats, which do not overflow and are exact for every realistic sum.
-        summed(sa.func.sum(sa.cast(entries.c.input_tokens, sa.Double))),
-        summed(sa.func.sum(sa.cast(entries.c.output_tokens, sa.Double))),
-        lease_table.c.holder,
-        lease_table.c.token,
-        sessions.c.about,
-    ]
-    return (
-        sa.select(*columns).select_from(sessions.outerjoin(lease_table, active_lease)).where(sessions.c.owner == owner)
-    )
+    lease, row = lease_table.c, sessions.c
+    active_lease = sa.and_(lease.owner == row.owner, lease.session == row.id, lease.expires > now())
+    # Sum as floats, which do not overflow and are exact for every realistic sum.
+    counts = (entries.c.input_tokens, entries.c.output_tokens)
+    tokens = [summed(sa.func.sum(sa.cast(column, sa.Double))) for column in counts]
+    columns: list[sa.ColumnElement[Any]] = [row.id, row.title, row.created, row.updated]
+    columns += [summed(sa.func.count(entries.c.number)), *tokens, lease.holder, lease.token, row.about]
+    return sa.select(*columns).select_from(sessions.outerjoin(lease_table, active_lease)).where(row.owner == owner)
 
 
 def _infos(rows: Iterable[Any]) -> list[SessionInfo]:
@@ -262,10 +234,5 @@ def _mentions(text: str) -> sa.ColumnElement[bool]:
         match = sa.func.lower(column).contains(part, autoescape=True)
         return sa.exists().where(table.c.owner == sessions.c.owner, table.c.session == sessions.c.id, match)
 
-    return sa.or_(
-        contains(entries, entries.c.body),
-        contains(pieces, pieces.c.text),
-        contains(rounds, rounds.c.body),
-        contains(calls, calls.c.call),
-        contains(calls, calls.c.result),
-    )
+    columns = ((entries, entries.c.body), (pieces, pieces.c.text), (rounds, rounds.c.body))
+    return sa.or_(*(contains(*each) for each in (*columns, (calls, calls.c.call), (calls, calls.c.result))))

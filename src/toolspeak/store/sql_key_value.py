@@ -18,12 +18,9 @@ from .database import Database
 from .rows import UnreadableColumn, dump, escape, parse_json, unescape
 from .schema import now, state, upsert
 
-#: Maximum size of a value, as in the other key-value stores.
-_MAX_VALUE_CHARS = 4 * 1024 * 1024
-#: Longer keys are replaced by a hash, because PostgreSQL cannot index keys above 2.7 kB.
-_MAX_KEY_CHARS = 512
-#: Number of writes by this process between two deletions of expired values.
-_SWEEP_EVERY = 256
+_MAX_VALUE_CHARS = 4 * 1024 * 1024  # maximum size of a value, as in the other key-value stores
+_MAX_KEY_CHARS = 512  # longer keys are replaced by a hash, because PostgreSQL cannot index keys above 2.7 kB
+_SWEEP_EVERY = 256  # number of writes by this process between two deletions of expired values
 #: Maximum total size of the values with a TTL, because any client of a proxy can add some.
 _MAX_TOTAL_CHARS = 1024 * 1024 * 1024
 
@@ -42,7 +39,6 @@ class SqlKeyValue:
         return _value(key, self._database.read(lambda connection: connection.execute(query).scalar()))
 
     def get_many(self, keys: Iterable[str]) -> dict[str, Any]:
-        """Return the unexpired values of these keys."""
         places = {_row_key(key): key for key in keys}
         listed = list(places)
 
@@ -77,20 +73,17 @@ class SqlKeyValue:
         return _value(key, row["value"] if stored is None else stored)
 
     def delete(self, key: str) -> None:
-        """Delete a value."""
         query = sa.delete(state).where(state.c.key == _row_key(key))
         self._database.write(lambda connection: connection.execute(query))
 
     def keys(self, prefix: str = "") -> list[str]:
         """Return the keys of unexpired values with a prefix, sorted."""
         start = escape(prefix)
-        begins = sa.func.substr(state.c.key, 1, len(start)) == start
-        listed = sa.select(state.c.key).where(begins, _is_live())
+        listed = sa.select(state.c.key).where(sa.func.substr(state.c.key, 1, len(start)) == start, _is_live())
         rows = self._database.read(lambda connection: list(connection.execute(listed).scalars()))
         return sorted(map(unescape, rows))
 
     def close(self) -> None:
-        """Close the database connections."""
         self._database.close()
 
     def sweep(self) -> None:
@@ -135,9 +128,8 @@ def _row_key(key: str) -> str:
     text = escape(key)
     if len(text) <= _MAX_KEY_CHARS:
         return text
-    digest = hashlib.sha256(text.encode()).hexdigest()
     # Truncate before escaping, so no escape sequence is cut in two.
-    return f"{escape(key[: _MAX_KEY_CHARS // 16])}#{digest}"
+    return f"{escape(key[: _MAX_KEY_CHARS // 16])}#{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def _value(key: str, text: str | None) -> Any:

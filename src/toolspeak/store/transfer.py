@@ -28,30 +28,22 @@ from .sessions import LAST_TIME, SessionInfo, Store, checked_id
 
 FORMAT = "toolspeak sessions"
 VERSION = 2
-#: The largest value of an integer column.
-_MAX_NUMBER = 2**31 - 1
+_MAX_NUMBER = 2**31 - 1  # the largest value of an integer column
 _MAX_LINE_CHARS = 256 * 1024 * 1024
-#: Number of sessions per query.
 _PAGE = 200
 _MAX_TITLE_CHARS = 1000
-#: Maximum length of a value's path in an error message.
 _MAX_PATH_CHARS = 200
 
 
 class ImportResult(NamedTuple):
-    """The result of an import."""
-
     sessions: int
-    #: Number of sessions that already existed and were not changed.
-    skipped: int
+    skipped: int  # number of sessions that already existed and were not changed
 
 
 def export(store: Store, ids: Sequence[str] = ()) -> Iterator[str]:
     """Yield the lines of an export of these sessions, or of all sessions.
 
-    Raises:
-        NoSessionError: a session does not exist.
-        StoreDamagedError: a session is unreadable.
+    Raises NoSessionError if a session does not exist, and StoreDamagedError if a session is unreadable.
     """
     yield dump({"format": FORMAT, "version": VERSION})
     for info in (store.info(each) for each in ids) if ids else _all(store):
@@ -68,9 +60,8 @@ def _all(store: Store) -> Iterator[SessionInfo]:
     last = ""
     while True:
         query = sa.select(sessions.c.id).where(sessions.c.owner == store.owner, sessions.c.id > last)
-        some = list(
-            store.database.read(lambda c, q=query: c.execute(q.order_by(sessions.c.id).limit(_PAGE)).scalars().all())
-        )
+        query = query.order_by(sessions.c.id).limit(_PAGE)
+        some = store.database.read(lambda connection, query=query: connection.execute(query).scalars().all())
         if not some:
             return
         last = some[-1]
@@ -88,16 +79,10 @@ class _SessionHeader(msgspec.Struct, frozen=True):
 def import_lines(store: Store, lines: Iterable[str]) -> ImportResult:
     """Import the sessions in an export. Each session is imported completely or not at all.
 
-    Raises:
-        UsageError: a line is invalid; the sessions before it have been imported.
+    Raises UsageError if a line is invalid; the sessions before it have been imported.
     """
-    done = skipped = 0
-    for session in _sessions_in(lines):
-        if _put(store, session):
-            done += 1
-        else:
-            skipped += 1
-    return ImportResult(done, skipped)
+    added = [_put(store, session) for session in _sessions_in(lines)]
+    return ImportResult(added.count(True), added.count(False))
 
 
 class _Session(NamedTuple):
@@ -133,11 +118,10 @@ def _about(value: JSONValue, number: int) -> _SessionHeader:
     except NoSessionError as error:
         raise UsageError(f"line {number}: `session.id` is invalid: {error}") from None
     if about.title != printable(about.title, "") or len(about.title) > _MAX_TITLE_CHARS:
-        raise UsageError(
-            f"line {number}: `session.title` must be one line of at most {_MAX_TITLE_CHARS} printable characters"
-        )
-    for name, moment in (("created", about.created), ("updated", about.updated)):
-        _check_range(number, f"session.{name}", moment, LAST_TIME)
+        allowed = f"one line of at most {_MAX_TITLE_CHARS} printable characters"
+        raise UsageError(f"line {number}: `session.title` must be {allowed}")
+    _check_range(number, "session.created", about.created, LAST_TIME)
+    _check_range(number, "session.updated", about.updated, LAST_TIME)
     return about
 
 
@@ -232,24 +216,24 @@ def _check_header(header: JSONObject) -> None:
 def _entry(line_value: JSONObject, number: int) -> Entry:
     if "message" in line_value:
         return _convert(line_value["message"], Message, number)
-    if "answer" in line_value:
-        answer: Answer = _convert(line_value["answer"], Answer, number)
-        for name in Usage.__struct_fields__:
-            _check_range(number, f"answer.usage.{name}", getattr(answer.usage, name), MAX_TOKEN_COUNT)
-        _check_range(number, "answer.requests", answer.requests, MAX_TOKEN_COUNT)
-        for at, round_ in enumerate(answer.rounds):
-            for index, record in enumerate(round_.calls):
-                for name in ("started", "seconds"):
-                    path = f"answer.rounds[{at}].calls[{index}].{name}"
-                    _check_range(number, path, getattr(record, name), LAST_TIME)
-        return answer
-    raise UsageError(f"line {number} is not a session, a message or an answer")
+    if "answer" not in line_value:
+        raise UsageError(f"line {number} is not a session, a message or an answer")
+    answer: Answer = _convert(line_value["answer"], Answer, number)
+    for name in Usage.__struct_fields__:
+        _check_range(number, f"answer.usage.{name}", getattr(answer.usage, name), MAX_TOKEN_COUNT)
+    _check_range(number, "answer.requests", answer.requests, MAX_TOKEN_COUNT)
+    for at, round_ in enumerate(answer.rounds):
+        for index, record in enumerate(round_.calls):
+            path = f"answer.rounds[{at}].calls[{index}]"
+            _check_range(number, f"{path}.started", record.started, LAST_TIME)
+            _check_range(number, f"{path}.seconds", record.seconds, LAST_TIME)
+    return answer
 
 
 def _change(value: JSONValue, number: int) -> StoredChange:
     stored: StoredChange = _convert(value, StoredChange, number)
-    for name in ("entry", "round"):
-        _check_range(number, f"file_change.{name}", getattr(stored, name), _MAX_NUMBER)
+    _check_range(number, "file_change.entry", stored.entry, _MAX_NUMBER)
+    _check_range(number, "file_change.round", stored.round, _MAX_NUMBER)
     _check_range(number, "file_change.change.mode", stored.change.mode, 0o777)
     return stored
 

@@ -32,7 +32,6 @@ class Question(msgspec.Struct, frozen=True):
 
     tool: Tool
     arguments: JSONObject
-    #: Why approval is needed.
     reason: str
     call_id: str = ""
     tainted: bool = False
@@ -51,8 +50,7 @@ class ApprovalDecision(msgspec.Struct, frozen=True):
     name: str = ""
     call_id: str = ""
     tainted: bool = False
-    #: Whether only the user could allow the call, regardless of rules and earlier consent.
-    firm: bool = False
+    firm: bool = False  # whether only the user could allow the call, regardless of rules and earlier consent
 
 
 _ALLOWED_BY_YES = ApprovalDecision(True, "everything inside the sandbox was allowed beforehand", "yes")
@@ -86,7 +84,6 @@ class Approval:
         self._yes = yes
         self._consents: OrderedDict[str, _Consent] = OrderedDict()  # by session, most recent last
         self._lock: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
-        #: Past decisions, oldest first.
         self.decisions: deque[ApprovalDecision] = deque(maxlen=_MAX_DECISIONS)
 
     async def decide(
@@ -110,10 +107,8 @@ class Approval:
                 # The answer to the previous question may cover this call as well.
                 decision = self._decide_by_rules(tool, arguments, context, sandboxed, why, yes_counts)
                 decision = decision or await self._decide_by_person(tool, arguments, context, sandboxed, why)
-        firm = bool(why) and not yes_counts
-        decision = msgspec.structs.replace(
-            decision, name=tool.name, call_id=context.call_id, tainted=context.tainted, firm=firm
-        )
+        about = {"name": tool.name, "call_id": context.call_id, "tainted": context.tainted}
+        decision = msgspec.structs.replace(decision, **about, firm=bool(why) and not yes_counts)
         self.decisions.append(decision)
         return decision
 
@@ -138,9 +133,7 @@ class Approval:
             for rule in self._allow:
                 if rule.covers(tool, arguments):
                     return ApprovalDecision(True, f"the rule `{rule}` allows it", "rule")
-        if self._yes and sandboxed:
-            return _ALLOWED_BY_YES
-        return None
+        return _ALLOWED_BY_YES if self._yes and sandboxed else None
 
     async def _decide_by_person(
         self, tool: Tool, arguments: JSONObject, context: CallContext, sandboxed: bool, why: str

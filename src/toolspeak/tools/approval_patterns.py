@@ -21,8 +21,7 @@ from ..errors import UsageError
 _MAX_CHARS = 1000
 #: Characters that separate or substitute commands, or can disguise a path out of a folder: quotes and shell wildcards.
 _SHELL_SPECIAL = frozenset(";|&$`<>\n\r(){}\\!\x00\"'*?[]~")
-#: Every pair of adjacent dots, including overlapping pairs.
-_DOUBLE_DOT = re.compile(r"\.(?=\.)")
+_DOUBLE_DOT = re.compile(r"\.(?=\.)")  # every pair of adjacent dots, including overlapping pairs
 _BLANK = re.compile(r"\s")
 #: Characters after which a deny rule assumes that a command begins: separators, and also nested commands.
 _SEPARATORS = re.compile(r"[;|&\n\r]")
@@ -69,11 +68,7 @@ class ApprovalPattern(msgspec.Struct, frozen=True):
 
 
 def parse_pattern(text: str) -> ApprovalPattern:
-    """Parse one pattern.
-
-    Raises:
-        UsageError: the pattern is invalid.
-    """
+    """Parse one pattern. Raises UsageError if the pattern is invalid."""
     if len(text) > _MAX_CHARS:
         raise UsageError(f"the pattern `{text[:40]}…` is longer than {_MAX_CHARS} characters")
     name, bracket, rest = text.strip().partition("(")
@@ -83,7 +78,6 @@ def parse_pattern(text: str) -> ApprovalPattern:
 
 
 def parse_patterns(texts: Iterable[str | ApprovalPattern]) -> tuple[ApprovalPattern, ...]:
-    """Parse a list of patterns."""
     if isinstance(texts, str):
         raise UsageError("patterns must be a list of strings", hint="wrap a single pattern in a list")
     return tuple(each if isinstance(each, ApprovalPattern) else parse_pattern(each) for each in texts)
@@ -125,12 +119,8 @@ def _stars_are_harmless(glob: str, value: str) -> bool:
         return False
     if len(_DOUBLE_DOT.findall(value)) != sum(len(_DOUBLE_DOT.findall(piece)) for piece in pieces):
         return False
-    return not any(_is_path(piece) and _BLANK.search(star) for piece, star in _stars(pieces, value))
-
-
-def _is_path(piece: str) -> bool:
-    """Return whether a star after this piece continues a path. A path ends at the next blank."""
-    return "/" in _BLANK.split(piece)[-1]
+    # A star after a piece with a slash continues a path, which ends at the next blank.
+    return not any("/" in _BLANK.split(piece)[-1] and _BLANK.search(star) for piece, star in _stars(pieces, value))
 
 
 def _stars(pieces: list[str], text: str) -> Iterator[tuple[str, str]]:

@@ -26,29 +26,20 @@ else:
     Deps = TypeVar("Deps")
 
 
-def _discard(_: str) -> None:
-    """Discard live output. The default for `CallContext.emit`."""
-
-
-def _discard_change(_: FileChange) -> None:
-    """Record nothing. The default for `CallContext.record_change`."""
-
-
 class CallContext(msgspec.Struct, Generic[Deps], frozen=True):
     """What a tool may know about the call it runs. `CallContext[Database]` declares the type of `deps`."""
 
     call_id: str = ""
     #: Idempotency key: unique to the call, and the same if that call is run again (see `call_key`).
     key: str = ""
-    #: Whether untrusted content was in the model's context when it made this call.
-    tainted: bool = False
+    tainted: bool = False  # whether untrusted content was in the model's context when it made this call
     #: Receives live output while the tool runs. The result is what `run` returns.
-    emit: Callable[[str], None] = _discard
+    emit: Callable[[str], None] = lambda _: None
     #: The session of the call. The user's consent is valid only in the session in which it was given.
     session: str = ""
     #: Records a change of a file in the session before it is made, so it can be undone. Blocks until that is committed,
     #: so call it only in a tool's own thread, where synchronous functions run. If it raises, do not make the change.
-    record_change: Callable[[FileChange], None] = _discard_change
+    record_change: Callable[[FileChange], None] = lambda _: None
     #: The object that the caller passed to the agent as `context`. It is neither stored nor shown to the model.
     deps: Deps = cast("Any", None)
 
@@ -66,7 +57,6 @@ class ToolOutput(msgspec.Struct, frozen=True):
     parts: tuple[Media | Opaque, ...] = ()
     #: Whether the agent stops after this round and returns `content` as its answer (see `final_output`).
     final: bool = False
-    #: The files that the call changed.
     diffs: tuple[FileDiff, ...] = ()
 
 

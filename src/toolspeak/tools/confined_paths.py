@@ -20,14 +20,12 @@ from ..core.text import printable
 from ..errors import ToolError, UsageError
 from ..file_locks import LockTimeout, folder_lock
 
-#: Maximum number of symbolic links in one path; the same limit as in Linux.
-_MAX_LINKS = 40
+_MAX_LINKS = 40  # maximum number of symbolic links in one path; the same limit as in Linux
 _MAX_STEPS = 512
 _MAX_PATH_CHARS = 4096
 #: Seconds to wait for another program that writes in the same folder. One write takes milliseconds.
 _LOCK_SECONDS = 10.0
-#: Names of files that are being written.
-_TEMPORARY = re.compile(r"\.toolspeak-[0-9a-f]{16}\.tmp")
+_TEMPORARY = re.compile(r"\.toolspeak-[0-9a-f]{16}\.tmp")  # names of files that are being written
 #: Extended attributes that a file keeps: the user's own, access control lists and SELinux labels. Capabilities are
 #: dropped like the setuid bit, because they were granted to the old content.
 _KEPT_ATTRIBUTES = ("user.", "system.posix_acl_access", "security.selinux")
@@ -41,26 +39,21 @@ class OpenedEntry(NamedTuple):
 
     folder: int
     name: str
-    #: Path from the work directory, without links.
-    path: str
+    path: str  # path from the work directory, without links
     #: Folders that do not exist yet, from the open folder down to the one that contains the name.
     missing: tuple[str, ...] = ()
 
 
 class OpenedFile(NamedTuple):
-    """A regular file that is open for reading."""
-
     descriptor: int
     status: os.stat_result
-    #: Path from the work directory, without links.
-    path: str
+    path: str  # path from the work directory, without links
 
 
 class ConfinedRoot:
     """A work directory that no path can leave.
 
-    Raises:
-        UsageError: the operating system cannot open files relative to a folder.
+    Raises UsageError if the operating system cannot open files relative to a folder.
     """
 
     def __init__(self, root: str, protected: Iterable[str] = ()) -> None:
@@ -74,8 +67,7 @@ class ConfinedRoot:
     def resolve(self, path: str, *, for_writing: bool = False) -> Generator[OpenedEntry]:
         """Resolve a path. With `for_writing`, folders may be missing, and write-protected ones are refused.
 
-        Raises:
-            ToolError: the path leads out of the work directory, or cannot be reached.
+        Raises ToolError if the path leads out of the work directory, or cannot be reached.
         """
         walk = _Walk(self.root, path, for_writing, self._protected)
         try:
@@ -87,11 +79,7 @@ class ConfinedRoot:
 
     @contextmanager
     def open_file(self, path: str) -> Generator[OpenedFile]:
-        """Open a regular file for reading.
-
-        Raises:
-            ToolError: the file does not exist, or is not a regular file.
-        """
+        """Open a regular file for reading. Raises ToolError if the file does not exist, or is not a regular file."""
         with self.resolve(path) as place:
             if not place.name:
                 raise ToolError(f"`{display_path(path)}` is a folder, not a file")
@@ -104,9 +92,7 @@ class ConfinedRoot:
 
         The lock is on the folder, because each write replaces the file. If the folder is missing too, it is on the
         nearest folder that exists.
-
-        Raises:
-            ToolError: the path leads out of the work directory or to a folder, or the lock is not free in time.
+        Raises ToolError if the path leads out of the work directory or to a folder, or the lock is not free in time.
         """
         deadline = time.monotonic() + _LOCK_SECONDS
         while time.monotonic() < deadline:
@@ -132,19 +118,15 @@ class ConfinedRoot:
 
 
 class FileState(NamedTuple):
-    """Content and permissions of a file."""
-
     data: bytes
     mode: int
 
     @property
     def hash(self) -> str:
-        """Hash of the content."""
         return content_hash(self.data)
 
 
 def content_hash(data: bytes) -> str:
-    """Return the SHA-256 hash of a file's content, as hex."""
     return hashlib.sha256(data).hexdigest()
 
 
@@ -154,8 +136,7 @@ class LockedFile:
     def __init__(self, place: OpenedEntry, requested_path: str) -> None:
         self._place = place
         self._requested_path = requested_path
-        #: Path from the work directory, without links.
-        self.path = place.path
+        self.path = place.path  # path from the work directory, without links
 
     @property
     def missing_folders(self) -> tuple[str, ...]:
@@ -167,28 +148,21 @@ class LockedFile:
     def read(self, limit: int) -> FileState | None:
         """Return the file's content and permissions, or None if it does not exist.
 
-        Raises:
-            ToolError: the file is larger than `limit` bytes, or is not a regular file.
+        Raises ToolError if the file is larger than `limit` bytes, or is not a regular file.
         """
         if self._place.missing:
             return None
-        try:
-            with self._open(self._place.folder) as (descriptor, status):
-                return FileState(
-                    read_limited(descriptor, status, limit, self._requested_path), stat.S_IMODE(status.st_mode) & 0o777
-                )
-        except FileNotFoundError:
-            return None
+        with suppress(FileNotFoundError), self._open(self._place.folder) as (descriptor, status):
+            data = read_limited(descriptor, status, limit, self._requested_path)
+            return FileState(data, stat.S_IMODE(status.st_mode) & 0o777)
+        return None
 
     def replace(self, data: bytes, mode: int | None, before: FileState | None) -> None:
         """Write the file atomically. Folders that are missing are created; without `mode`, the umask applies.
 
         A file that exists keeps its owner, group and extended attributes, as far as this process may set them.
         `before` is what the file contained when it was read. Other programs do not use our lock, so this is checked
-        once more right before the write.
-
-        Raises:
-            ToolError: the file has been changed meanwhile, or cannot be written.
+        once more right before the write. Raises ToolError if the file has been changed meanwhile, or cannot be written.
         """
         name = self._place.name
         with ExitStack() as stack:
@@ -216,8 +190,7 @@ class LockedFile:
     def delete(self, before: FileState) -> None:
         """Delete the file if it still has the content that was read.
 
-        Raises:
-            ToolError: the file has been changed meanwhile, or cannot be deleted.
+        Raises ToolError if the file has been changed meanwhile, or cannot be deleted.
         """
         self._require_unchanged(self._place.folder, before)
         os.unlink(self._place.name, dir_fd=self._place.folder)
@@ -274,29 +247,23 @@ class _Walk:
         self._steps = 0
         #: Descriptors of the open folders, which `..` returns to. The first is the work directory.
         self._folders: list[int] = []
-        #: Names of the open folders below the work directory.
-        self._names: list[str] = []
-        #: Names of the folders that do not exist, inside the last open folder.
-        self._missing: list[str] = []
+        self._names: list[str] = []  # names of the open folders below the work directory
+        self._missing: list[str] = []  # names of the folders that do not exist, inside the last open folder
         self._pending: list[str] = self._from_root(path)
 
     def resolve(self) -> OpenedEntry:
-        """Resolve the whole path."""
         self._folders.append(os.open(self._root, _FOLDER_FLAGS))
         while self._pending:
             self._steps += 1
             if self._steps > _MAX_STEPS:
                 raise ToolError(f"`{display_path(self._path)}` has too many steps")
             name = self._pending.pop()
-            if name in ("", "."):
-                continue
             if name == "..":
                 self._go_up()
                 continue
-            if self._follow(name):
+            if name in ("", ".") or self._follow(name):
                 continue
-            is_last = all(step in ("", ".") for step in self._pending)
-            if is_last and not self._is_folder(name):
+            if all(step in ("", ".") for step in self._pending) and not self._is_folder(name):
                 path = "/".join((*self._names, *self._missing, name))
                 return OpenedEntry(self._folders[-1], name, path, tuple(self._missing))
             self._enter(name)
@@ -305,7 +272,6 @@ class _Walk:
         return OpenedEntry(self._folders[-1], "", "/".join(self._names))
 
     def close(self) -> None:
-        """Close all folders."""
         for descriptor in self._folders:
             os.close(descriptor)
 
@@ -347,12 +313,10 @@ class _Walk:
         return True
 
     def _is_folder(self, name: str) -> bool:
-        if self._missing:
-            return False
-        try:
-            return stat.S_ISDIR(os.stat(name, dir_fd=self._folders[-1], follow_symlinks=False).st_mode)
-        except FileNotFoundError:
-            return False
+        if not self._missing:
+            with suppress(FileNotFoundError):
+                return stat.S_ISDIR(os.stat(name, dir_fd=self._folders[-1], follow_symlinks=False).st_mode)
+        return False
 
     def _enter(self, name: str) -> None:
         if self._missing:
@@ -408,11 +372,7 @@ def _copy_attributes(source: int, target: int) -> None:
 
 
 def read_limited(descriptor: int, status: os.stat_result, limit: int, path: str) -> bytes:
-    """Read an open file of at most `limit` bytes.
-
-    Raises:
-        ToolError: the file is larger.
-    """
+    """Read an open file of at most `limit` bytes. Raises ToolError if the file is larger."""
     data = b"" if status.st_size > limit else read_bytes(descriptor, limit + 1)
     size = max(status.st_size, len(data))
     if size > limit:

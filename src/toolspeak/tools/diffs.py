@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-#: Number of unchanged lines to show around a change.
 _CONTEXT = 3
 #: Maximum size of both versions together for a comparison line by line, whose time can grow with the cube of the lines.
 _MAX_COMPARED_LINES = 300
@@ -33,8 +32,7 @@ def unified_diff(path: str, before: bytes | None, after: bytes) -> str:
     head = [f"--- {'/dev/null' if before is None else f'a/{path}'}", f"+++ b/{path}"]
     if not (_is_text(before or b"") and _is_text(after)):
         return "\n".join((*head, "Binary files differ", ""))
-    lines = [*head, *(_hunks(before or b"", after) if before or after else ())]
-    return _within(lines, _MAX_CHARS)
+    return _within([*head, *(_hunks(before or b"", after) if before or after else ())], _MAX_CHARS)
 
 
 def shorten_diff(diff: str, limit: int) -> list[str]:
@@ -68,7 +66,6 @@ def _within(lines: list[str], limit: int) -> str:
 class _Change(NamedTuple):
     """The part of two versions that differs, in whole lines."""
 
-    #: Number of lines before the part.
     skipped: int
     old: str
     new: str
@@ -89,16 +86,14 @@ def _changed_part(old: bytes, new: bytes, context: int) -> _Change:
     start = old.rfind(b"\n", 0, prefix) + 1
     for _ in range(context):
         start = old.rfind(b"\n", 0, max(start - 1, 0)) + 1
-    ends = len(old), len(new)
+    size, growth = len(old), len(new) - len(old)
     suffix = _longest(
-        shorter - prefix, lambda low, high: old[ends[0] - high : ends[0] - low] == new[ends[1] - high : ends[1] - low]
+        shorter - prefix, lambda low, high: old[size - high : size - low] == new[len(new) - high : len(new) - low]
     )
-    end = len(old) - suffix
+    end = size - suffix
     for _ in range(context + 1):
-        end = old.find(b"\n", end) + 1 or len(old)
-    return _Change(
-        old.count(b"\n", 0, start), old[start:end].decode(), new[start : len(new) - (len(old) - end)].decode()
-    )
+        end = old.find(b"\n", end) + 1 or size
+    return _Change(old.count(b"\n", 0, start), old[start:end].decode(), new[start : end + growth].decode())
 
 
 def _longest(limit: int, equal: Callable[[int, int], bool]) -> int:

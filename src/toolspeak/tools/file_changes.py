@@ -22,10 +22,8 @@ from .diffs import unified_diff
 from .sandbox import own_folders
 from .threads import in_thread
 
-#: Maximum size of a file that is read, written, searched or restored.
-MAX_FILE_BYTES = 8 * 1024 * 1024
-#: Maximum number of files whose last known content is remembered, for all sessions together.
-_MAX_REMEMBERED = 4096
+MAX_FILE_BYTES = 8 * 1024 * 1024  # maximum size of a file that is read, written, searched or restored
+_MAX_REMEMBERED = 4096  # maximum number of files whose last known content is remembered, for all sessions together
 
 
 class KnownContents:
@@ -53,8 +51,7 @@ class KnownContents:
     def check(self, session: str, path: str, state: FileState | None) -> None:
         """Check that a file is still as the model last saw it. A file that it has not seen may have any content.
 
-        Raises:
-            ToolError: someone else has changed the file.
+        Raises ToolError if someone else has changed the file.
         """
         with self._lock:
             known = self._hashes.get((session, path))
@@ -73,8 +70,7 @@ def change_file(
 ) -> tuple[FileDiff, ...]:
     """Record a change of a file, then make it. Returns its diff, or nothing if the content stays the same.
 
-    Raises:
-        ToolError: the file has been changed by someone else, or cannot be written.
+    Raises ToolError if the file has been changed by someone else, or cannot be written.
     """
     path, folders = file.path, file.missing_folders
     old_hash, mode, old = ("", None, None) if before is None else (before.hash, before.mode, before.data)
@@ -147,8 +143,7 @@ def _undo_file(
     if work is not None and first.root != os.path.realpath(work):
         return "refused", f"it is in another work directory, {display_path(first.root)}"
     try:
-        root = ConfinedRoot(first.root, own_folders(first.root))
-        with root.locked(first.path) as file:
+        with ConfinedRoot(first.root, own_folders(first.root)).locked(first.path) as file:
             if file.path != first.path:
                 return "refused", "its path now leads through a link"
             if not dry_run:
@@ -186,8 +181,7 @@ def _conflict(changes: Sequence[FileChange], state: FileState | None) -> str:
 def _restoration(changes: Sequence[FileChange], file: LockedFile, state: FileState | None) -> Callable[[], None] | None:
     """Return the function that restores the file, or None if it already is as before.
 
-    Raises:
-        ToolError: the recorded content is damaged.
+    Raises ToolError if the recorded content is damaged.
     """
     first = changes[0]
     if not first.before:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 from ..engine.rounds.transcript import FileDiff
@@ -28,19 +29,16 @@ _MAX_LINE_CHARS = 300
 _MAX_SEARCH_FILES = 20_000
 _MAX_SEARCH_BYTES = 256 * 1024 * 1024
 _MAX_DEPTH = 64
-#: A file with a NUL byte among its first bytes is treated as binary.
-_SNIFF_BYTES = 8192
+_SNIFF_BYTES = 8192  # a file with a NUL byte among its first bytes is treated as binary
 #: Folders that a recursive walk skips: dependencies and version control.
 _SKIPPED_FOLDERS = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", ".tox"})
-#: The context of a direct call, without an agent.
-_NO_CONTEXT = CallContext()
+_NO_CONTEXT = CallContext()  # the context of a direct call, without an agent
 
 
 def file_tools(work: str | os.PathLike[str], *, write: bool = True) -> list[Executable]:
     """Return the file tools for a work directory. If `write` is False, only the read-only ones.
 
-    Raises:
-        UsageError: the folder cannot be used as a work directory.
+    Raises UsageError if the folder cannot be used as a work directory.
     """
     folder = work_folder(work)
     files = _Files(ConfinedRoot(folder, own_folders(folder)))
@@ -113,9 +111,8 @@ class _Files:
 
         def edit(before: FileState | None) -> bytes:
             if before is None:
-                raise ToolError(
-                    f"`{display_path(path)}`: no such file or directory", hint="use write_file for a new file"
-                )
+                missing = f"`{display_path(path)}`: no such file or directory"
+                raise ToolError(missing, hint="use write_file for a new file")
             return _encoded(_edited(_text(before.data, path), path, old, new))
 
         return ToolOutput(f"edited `{display_path(path)}`", diffs=self._write(path, context, edit).diffs)
@@ -182,8 +179,6 @@ class _Files:
 
 
 class _Written(NamedTuple):
-    """The outcome of a write."""
-
     new: bool
     diffs: tuple[FileDiff, ...]
 
@@ -198,17 +193,15 @@ def _text(data: bytes, path: str) -> str:
 def _edited(text: str, path: str, old: str, new: str) -> str:
     """Replace the only occurrence of `old` in the text of a file.
 
-    Raises:
-        ToolError: `old` does not occur, or occurs more than once.
+    Raises ToolError if `old` does not occur, or occurs more than once.
     """
     count = text.count(old)
     if count == 0:
         hint = "its lines end with CR LF" if "\r\n" in text and "\n" in old else "read the file and copy it exactly"
         raise ToolError(f"`{display_path(path)}` does not contain that text", hint=hint)
     if count > 1 or text.find(old, text.find(old) + 1) >= 0:
-        raise ToolError(
-            f"`{display_path(path)}` contains that text more than once", hint="add more of the surrounding text"
-        )
+        message = f"`{display_path(path)}` contains that text more than once"
+        raise ToolError(message, hint="add more of the surrounding text")
     return text.replace(old, new)
 
 
@@ -216,12 +209,9 @@ _PART = "read a part with `first_line` and `lines`"
 
 
 class _FolderEntry(NamedTuple):
-    """An entry of an open folder."""
-
     folder: int
     name: str
-    #: Path relative to the folder where the listing starts.
-    path: str
+    path: str  # path relative to the folder where the listing starts
     mode: int
     size: int
 
@@ -322,12 +312,10 @@ def _matching_lines(
 
 def _decoded(data: bytes) -> str | None:
     """Decode the contents of a text file. Returns None if the file is binary."""
-    if b"\0" in data[:_SNIFF_BYTES]:
-        return None
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return None
+    if b"\0" not in data[:_SNIFF_BYTES]:
+        with suppress(UnicodeDecodeError):
+            return data.decode()
+    return None
 
 
 def _encoded(text: str) -> bytes:

@@ -22,11 +22,7 @@ class FinalOutput:
     )
 
     async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
-        """Return the summary as the final output.
-
-        Raises:
-            ToolError: `summary` is not a string.
-        """
+        """Return the summary as the final output. Raises ToolError if `summary` is not a string."""
         summary = arguments.get("summary")
         if not isinstance(summary, str):
             raise ToolError("`summary` must be a text")

@@ -23,8 +23,7 @@ _REF_TEMPLATE = "#/$defs/{name}"
 def type_schemas(types: Mapping[str, Any], where: str) -> tuple[dict[str, JSONObject], JSONObject]:
     """Return the schema of each type, and the definitions they share.
 
-    Raises:
-        UsageError: JSON cannot represent a type.
+    Raises UsageError if JSON cannot represent a type.
     """
     definitions: JSONObject = {}
     schemas: dict[str, JSONObject] = {}
@@ -76,9 +75,7 @@ def to_json(value: object) -> JSONValue:
 
 
 def _encode_model(value: object) -> JSONValue:
-    if _is_model(type(value)):
-        return cast("Any", value).model_dump(mode="json")
-    return str(value)
+    return cast("Any", value).model_dump(mode="json") if _is_model(type(value)) else str(value)
 
 
 def _is_model(kind: Any) -> bool:
@@ -122,20 +119,13 @@ class ParsedDocstring(msgspec.Struct, frozen=True):
 
 
 def parse_docstring(text: str | None) -> ParsedDocstring:
-    """Split a docstring into its description and the descriptions of its parameters."""
     reader = _DocstringReader()
     lines = cleandoc(text or "").splitlines()
     skip = False
-    for at, line in enumerate(lines):
-        if skip:
-            skip = False
-            continue
-        following = lines[at + 1] if at + 1 < len(lines) else ""
-        skip = reader.read(line, bool(_UNDERLINE.fullmatch(following)))
-    return ParsedDocstring(
-        "\n".join(reader.description).strip(),
-        {name: " ".join(words) for name, words in reader.parameters.items() if words},
-    )
+    for line, following in zip(lines, [*lines[1:], ""], strict=False):
+        skip = not skip and reader.read(line, bool(_UNDERLINE.fullmatch(following)))
+    parameters = {name: " ".join(words) for name, words in reader.parameters.items() if words}
+    return ParsedDocstring("\n".join(reader.description).strip(), parameters)
 
 
 class _DocstringReader:
@@ -144,8 +134,7 @@ class _DocstringReader:
     def __init__(self) -> None:
         self.description: list[str] = []
         self.parameters: dict[str, list[str]] = {}
-        #: Kind of the current section: text, google, numpy, rest or other.
-        self._section = "text"
+        self._section = "text"  # kind of the current section: text, google, numpy, rest or other
         self._names: list[str] = []
         self._indent: int | None = None
 
@@ -169,11 +158,9 @@ class _DocstringReader:
 
     def _heading(self, line: str, bare: str, underlined: bool) -> bool:
         """Return whether a line is a section heading, and enter that section."""
-        if line[:1].isspace() or not bare:
+        if line[:1].isspace() or not bare or not (underlined or bare.endswith(":")):
             return False
         word = (bare if underlined else bare.removesuffix(":")).lower()
-        if not underlined and not bare.endswith(":"):
-            return False
         if word in _PARAMETERS:
             self._section = "numpy" if underlined else "google"
         elif word in _OTHERS:

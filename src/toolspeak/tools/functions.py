@@ -24,7 +24,6 @@ from .threads import in_thread, threadsafe
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: The result for the model when a function returns None.
 DONE = "done"
 
 _Kind = inspect.Parameter
@@ -60,9 +59,7 @@ def tool(
     approval if the agent has an `Approval`. `timeout` is in seconds.
     `read_only`: the function changes nothing, so its calls may run in parallel, and again after an interruption. The
     calls of a function that declares neither run one after the other, and not again without approval.
-
-    Raises:
-        UsageError: the function cannot be described to a model.
+    Raises UsageError if the function cannot be described to a model.
     """
     options: dict[str, Any] = {"side_effects": side_effects, "read_only": read_only, "timeout": timeout}
     decorate: Any = functools.partial(FunctionTool, name=name, description=description, **options)
@@ -93,13 +90,9 @@ class FunctionTool(Generic[P, R]):
         self._parameters = _parameters(function, where)
         docstring = parse_docstring(function.__doc__)
         self._context = tuple(each.name for each in self._parameters if each.is_context)
-        self.tool = Tool(
-            name or function.__name__,
-            description or docstring.description,
-            _schema([each for each in self._parameters if not each.is_context], docstring.parameters, where),
-            side_effects,
-            read_only=read_only,
-        )
+        filled = [each for each in self._parameters if not each.is_context]
+        about = (name or function.__name__, description or docstring.description)
+        self.tool = Tool(*about, _schema(filled, docstring.parameters, where), side_effects, read_only=read_only)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self._function(*args, **kwargs)
@@ -110,9 +103,7 @@ class FunctionTool(Generic[P, R]):
     async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
         """Call the function with the model's arguments.
 
-        Raises:
-            ToolError: the arguments do not fit.
-            ToolTimeout: the function took too long.
+        Raises ToolError if the arguments do not fit, and ToolTimeout if the function took too long.
         """
         args, kwargs = self._bind(arguments, context)
         stop = threading.Event()
@@ -226,7 +217,6 @@ def _parameters(function: Callable[..., Any], where: str) -> list[_Parameter]:
 
 
 def _schema(parameters: list[_Parameter], texts: dict[str, str], where: str) -> JSONObject:
-    """Build the JSON schema for a function's arguments."""
     schemas, definitions = type_schemas({each.name: each.kind for each in parameters}, where)
     properties: JSONObject = {}
     for each in parameters:

@@ -16,10 +16,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import IO
 
-#: The line that a delayed command waits for.
-RELEASE = b"\n"
-#: Shell code that waits for the line, or exits at end of file.
-WAIT_FOR_RELEASE = "read -r _ || exit 0; "
+RELEASE = b"\n"  # the line that a delayed command waits for
+WAIT_FOR_RELEASE = "read -r _ || exit 0; "  # shell code that waits for the line, or exits at end of file
 #: The shell's `read` consumes one byte at a time, so a second line stays in the pipe for the next reader.
 _WAIT_THEN_EXEC = WAIT_FOR_RELEASE + 'exec "$@"'
 #: Ignores an incomplete last line. Sends SIGKILL at once: nothing is left that could wait for a graceful exit.

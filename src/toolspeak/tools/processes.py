@@ -15,6 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -27,7 +28,6 @@ EndReason: TypeAlias = Literal["", "timeout", "cancelled", "processes", "memory"
 
 #: Seconds between two checks of resource usage. A fork bomb creates hundreds of processes in this time.
 _POLL_INTERVAL = 0.05
-#: Seconds between SIGTERM and SIGKILL.
 _GRACE = 0.5
 #: Seconds to wait for killed processes to end. Only the kernel can delay their end.
 _KILL_TIMEOUT = 10.0
@@ -35,34 +35,23 @@ _READ_BYTES = 64 * 1024
 
 
 class ProcessLimits(msgspec.Struct, frozen=True):
-    """Resource limits for one command."""
-
-    #: Seconds of wall-clock time.
-    seconds: float = 120.0
-    #: Seconds of processor time per process.
-    cpu_seconds: int = 120
+    seconds: float = 120.0  # seconds of wall-clock time
+    cpu_seconds: int = 120  # seconds of processor time per process
     #: Bytes of memory, per process and in total.
     memory: int = 4 * 1024 * 1024 * 1024
     processes: int = 256
     open_files: int = 1024
-    #: Maximum bytes in each file that is written.
-    file_size: int = 1024 * 1024 * 1024
-    #: Maximum bytes of output that are kept.
-    output: int = 256 * 1024
-    #: A command that writes more bytes of output than this is terminated.
-    flood: int = 64 * 1024 * 1024
+    file_size: int = 1024 * 1024 * 1024  # maximum bytes in each file that is written
+    output: int = 256 * 1024  # maximum bytes of output that are kept
+    flood: int = 64 * 1024 * 1024  # a command that writes more bytes of output than this is terminated
 
 
 class ProcessResult(msgspec.Struct, frozen=True):
-    """The output of a command, and how it ended."""
-
-    #: Standard output and standard error, interleaved.
-    output: str
+    output: str  # standard output and standard error, interleaved
     #: The exit code. A negative value is the number of the signal that ended the command.
     code: int
     ended: EndReason = ""
-    #: Number of bytes dropped from the middle of the output.
-    lost: int = 0
+    lost: int = 0  # number of bytes dropped from the middle of the output
 
 
 class StopSignal:
@@ -72,7 +61,6 @@ class StopSignal:
         self.reader, self._writer = os.pipe()
 
     def set(self) -> None:
-        """Stop the command."""
         with suppress(OSError):
             os.write(self._writer, b"x")
 
@@ -131,40 +119,30 @@ def run_process(
             start_new_session=True,
             bufsize=0,
         )
-        assert process.stdin is not None
-        assert process.stdout is not None
+        assert process.stdin is not None and process.stdout is not None
         with process.stdin, process.stdout:
             return _ProcessRun(process, limits, stop, emit, info_fd, orphan_killer).run()
     finally:
         orphan_killer.dismiss()
 
 
+@dataclass(eq=False)
 class _ProcessRun:
-    """One command, from start to end."""
+    process: subprocess.Popen[bytes]
+    limits: ProcessLimits
+    stop: StopSignal
+    emit: Callable[[str], None]
+    info_fd: int
+    orphan_killer: OrphanKiller
 
-    def __init__(
-        self,
-        process: subprocess.Popen[bytes],
-        limits: ProcessLimits,
-        stop: StopSignal,
-        emit: Callable[[str], None],
-        info_fd: int,
-        orphan_killer: OrphanKiller,
-    ) -> None:
-        assert process.stdout is not None
-        assert process.stdin is not None
-        self._stdin = process.stdin
-        self._orphan_killer = orphan_killer
-        self._process = process
-        self._pipe = process.stdout.fileno()
-        self._limits = limits
-        self._stop = stop
-        self._info_fd = info_fd
+    def __post_init__(self) -> None:
+        assert self.process.stdout is not None and self.process.stdin is not None
+        self._stdin, self._pipe = self.process.stdin, self.process.stdout.fileno()
         self._info = b""
         #: A pidfd that becomes readable once the last process of the sandbox has ended; -1 if there is none.
         self._pidfd = -1
-        self._output = _OutputBuffer(limits.output, emit)
-        self._deadline = time.monotonic() + limits.seconds
+        self._output = _OutputBuffer(self.limits.output, self.emit)
+        self._deadline = time.monotonic() + self.limits.seconds
         self._next_look = 0.0
         self._ended: EndReason = ""
 
@@ -173,10 +151,10 @@ class _ProcessRun:
         os.set_blocking(self._pipe, False)
         with selectors.DefaultSelector() as selector:
             selector.register(self._pipe, selectors.EVENT_READ)
-            selector.register(self._stop.reader, selectors.EVENT_READ)
-            if self._info_fd >= 0:
-                os.set_blocking(self._info_fd, False)
-                selector.register(self._info_fd, selectors.EVENT_READ)
+            selector.register(self.stop.reader, selectors.EVENT_READ)
+            if self.info_fd >= 0:
+                os.set_blocking(self.info_fd, False)
+                selector.register(self.info_fd, selectors.EVENT_READ)
             try:
                 self._begin()
                 while self._poll(selector):
@@ -187,14 +165,14 @@ class _ProcessRun:
                 self._end(selector)
         text, lost = self._output.text()
         # The code is None if the kernel delays the end of a killed process.
-        code = self._process.returncode
+        code = self.process.returncode
         return ProcessResult(text, -signal.SIGKILL if code is None else code, self._ended, lost)
 
     def _begin(self) -> None:
         """Register the command for cleanup, then release it. A sandboxed command waits until its first pid is known."""
-        self._orphan_killer.watch(-self._process.pid)
+        self.orphan_killer.watch(-self.process.pid)
         release(self._stdin)
-        if self._info_fd < 0:
+        if self.info_fd < 0:
             release(self._stdin)
 
     def _poll(self, selector: selectors.BaseSelector) -> bool:
@@ -202,22 +180,22 @@ class _ProcessRun:
         for key, _ in selector.select(_POLL_INTERVAL):
             if key.fd == self._pipe and not self._read():
                 selector.unregister(self._pipe)
-            elif key.fd == self._info_fd:
+            elif key.fd == self.info_fd:
                 if self._read_first_pid():
-                    selector.unregister(self._info_fd)
-            elif key.fd == self._stop.reader:
+                    selector.unregister(self.info_fd)
+            elif key.fd == self.stop.reader:
                 self._ended = "cancelled"
                 return False
-        return self._process.poll() is None
+        return self.process.poll() is None
 
     def _read_first_pid(self) -> bool:
         """Read the pid of the sandbox's first process. Returns whether the number has arrived completely."""
         with suppress(OSError):
-            self._info += os.read(self._info_fd, _READ_BYTES)
+            self._info += os.read(self.info_fd, _READ_BYTES)
         number = _CHILD_PID.search(self._info)
         if number is not None:
             self._pidfd = _pidfd_of(int(number[1]))
-            self._orphan_killer.watch(int(number[1]))
+            self.orphan_killer.watch(int(number[1]))
             release(self._stdin)
         return number is not None
 
@@ -235,35 +213,35 @@ class _ProcessRun:
     def _reason(self) -> EndReason:
         if time.monotonic() > self._deadline:
             return "timeout"
-        if self._output.total > self._limits.flood:
+        if self._output.total > self.limits.flood:
             return "output"
         now = time.monotonic()
         if now < self._next_look:
             return ""
-        count, memory = _usage(self._process.pid, self._limits.processes)
-        if self._info_fd < 0:
-            count = max(count, _in_session(self._process.pid))
+        count, memory = _usage(self.process.pid, self.limits.processes)
+        if self.info_fd < 0:
+            count = max(count, _in_session(self.process.pid))
         # The check is slow if there are many processes, so it may take at most a tenth of the time.
         self._next_look = time.monotonic() + max(_POLL_INTERVAL, 10 * (time.monotonic() - now))
-        if count > self._limits.processes:
+        if count > self.limits.processes:
             return "processes"
-        return "memory" if memory > self._limits.memory else ""
+        return "memory" if memory > self.limits.memory else ""
 
     def _end(self, selector: selectors.BaseSelector) -> None:
         """Terminate everything that is still running, and read the rest of the output."""
-        if self._info_fd >= 0 and self._pidfd < 0:
+        if self.info_fd >= 0 and self._pidfd < 0:
             self._read_first_pid()  # the command may have ended before its pid was read
-        if self._process.poll() is None:
+        if self.process.poll() is None:
             # A command over its resource limits gets no grace period.
             polite = self._ended in ("timeout", "cancelled")
             self._signal(signal.SIGTERM if polite else signal.SIGKILL)
             grace = time.monotonic() + _GRACE
-            while self._process.poll() is None and time.monotonic() < grace:
+            while self.process.poll() is None and time.monotonic() < grace:
                 selector.select(_POLL_INTERVAL / 5)
                 self._drain()
         self._signal(signal.SIGKILL)
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(_KILL_TIMEOUT)
+            self.process.wait(_KILL_TIMEOUT)
         if self._pidfd >= 0:
             # The bubblewrap process may end a moment before the other processes in the sandbox.
             with selectors.DefaultSelector() as last:
@@ -281,7 +259,7 @@ class _ProcessRun:
     def _signal(self, number: signal.Signals) -> None:
         """Signal the process group. Its id stays valid until all its processes have ended and been reaped."""
         with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, number)
+            os.killpg(self.process.pid, number)
 
 
 #: The message may arrive in parts, so the number is complete only when a non-digit follows.

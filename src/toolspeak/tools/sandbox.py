@@ -33,8 +33,7 @@ _ETC = tuple(
         "protocols services shells ssl/certs ssl/openssl.cnf terminfo timezone"
     ).split()
 )
-#: Folders with settings that may contain secrets; empty in the sandbox.
-_HIDDEN = ("/usr/local/etc",)
+_HIDDEN = ("/usr/local/etc",)  # folders with settings that may contain secrets; empty in the sandbox
 #: Files that are visible only with network access.
 _NETWORK = ("/etc/resolv.conf", "/etc/gai.conf", "/etc/host.conf")
 _HOME = "/home/user"
@@ -52,23 +51,17 @@ _PROBE_TIMEOUT = 20
 
 
 class SandboxedCommand(NamedTuple):
-    """A command line that runs inside a sandbox."""
-
     command: list[str]
-    #: File descriptors that the command must inherit.
     pass_fds: tuple[int, ...]
-    #: A file descriptor that reports the pid of the sandbox's first process, as JSON.
-    info_fd: int
+    info_fd: int  # a file descriptor that reports the pid of the sandbox's first process, as JSON
 
 
 class Sandbox(msgspec.Struct, frozen=True):
     """The files and the network access of a sandboxed command."""
 
-    #: The only writable folder.
     work: str
     network: bool = False
-    #: Additional readable paths, such as an interpreter outside the system folders.
-    readable: tuple[str, ...] = ()
+    readable: tuple[str, ...] = ()  # additional readable paths, such as an interpreter outside the system folders
 
     def problem(self) -> str:
         """Return why this sandbox cannot be used on this machine, or an empty string."""
@@ -96,7 +89,6 @@ class Sandbox(msgspec.Struct, frozen=True):
                 os.close(descriptor)
 
     def environment(self, variables: Mapping[str, str]) -> dict[str, str]:
-        """Return the environment variables for a sandboxed command."""
         visible = (*_SYSTEM, *self.readable, self.work)
         search_path = [path for path in variables.get("PATH", "").split(os.pathsep) if _is_within(path, visible)]
         paths = os.pathsep.join(dict.fromkeys([*search_path, *_PATHS]))
@@ -112,7 +104,8 @@ class Sandbox(msgspec.Struct, frozen=True):
         if self.network:
             arguments.append("--share-net")
         for path in _SYSTEM:
-            arguments += _system_bind(path)
+            link = ["--symlink", os.readlink(path), path] if os.path.islink(path) else []
+            arguments += link or ["--ro-bind-try", path, path]
         # Mounted before the readable paths, because those may be in /tmp.
         for path in ("/tmp", _HOME):
             arguments += [*_size_option(features, _TMP_SIZE), "--tmpfs", path]
@@ -138,7 +131,6 @@ def counts_processes_apart() -> bool:
 
 
 def harmless_environment(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment variables on the allow list."""
     return {name: text for name, text in variables.items() if name in _PASSED_VARIABLES or name.startswith("LC_")}
 
 
@@ -146,9 +138,7 @@ def work_folder(path: str | os.PathLike[str]) -> str:
     """Check a work directory and return its real path.
 
     A folder that contains the home directory is rejected, because the user's keys would be readable.
-
-    Raises:
-        UsageError: the folder does not exist, or must not be exposed.
+    Raises UsageError if the folder does not exist, or must not be exposed.
     """
     folder = Path(path)
     try:
@@ -168,13 +158,6 @@ def work_folder(path: str | os.PathLike[str]) -> str:
 
 def _is_within(path: str, folders: Iterable[str]) -> bool:
     return any(path == folder or path.startswith(folder.rstrip("/") + "/") for folder in folders)
-
-
-def _system_bind(path: str) -> list[str]:
-    """Return the bubblewrap options that expose a system folder read-only, or as the same link if it is a link."""
-    if os.path.islink(path):
-        return ["--symlink", os.readlink(path), path]
-    return ["--ro-bind-try", path, path]
 
 
 def own_folders(work: str) -> tuple[str, ...]:

@@ -29,21 +29,15 @@ _TERMINAL_INPUT = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
 
 
 class _Syscalls(NamedTuple):
-    """The system call numbers of one machine type."""
-
     audit: int
-    #: Calls that are refused whatever their arguments are.
-    refused: tuple[int, ...]
-    #: Calls that set a file mode: (call, index of the mode argument).
-    modes: tuple[tuple[int, int], ...]
+    refused: tuple[int, ...]  # calls that are refused whatever their arguments are
+    modes: tuple[tuple[int, int], ...]  # calls that set a file mode: (call, index of the mode argument)
     #: Calls that open a file: (call, index of the flags argument, index of the mode argument).
     opens: tuple[tuple[int, int, int], ...]
     clone: int
     ioctl: int
-    #: `socket` and `socketpair`; their first argument is the socket family.
-    sockets: tuple[int, ...]
-    #: Call numbers from this one on belong to another calling convention.
-    number_limit: int
+    sockets: tuple[int, ...]  # `socket` and `socketpair`; their first argument is the socket family
+    number_limit: int  # call numbers from this one on belong to another calling convention
 
 
 #: Calls with the same number on every machine: io_uring (3), the newer mount calls (6), mount_setattr, pidfd_getfd.

@@ -38,9 +38,7 @@ class Shell:
 
     `sandbox` is True (the default: use one if possible), `"require"` or False. `env` adds environment variables; of the
     surrounding environment, only harmless variables are passed on.
-
-    Raises:
-        UsageError: the work directory cannot be used, or a required sandbox is not available.
+    Raises UsageError if the work directory cannot be used, or a required sandbox is not available.
     """
 
     def __init__(
@@ -82,15 +80,10 @@ class Shell:
             f"{self.work}. Nothing that it starts outlives it. Standard output and errors come back together."
         )
         seconds = int(self._limits.seconds)
-        properties: JSONObject = {
-            "command": {"type": "string", "description": "The command line."},
-            "timeout": {
-                "type": "integer",
-                "minimum": 1,
-                "maximum": max(1, seconds),
-                "description": f"Seconds after which it is ended; {seconds} if left out.",
-            },
-        }
+        timeout: JSONObject = {"type": "integer", "minimum": 1, "maximum": max(1, seconds)}
+        timeout["description"] = f"Seconds after which it is ended; {seconds} if left out."
+        command: JSONObject = {"type": "string", "description": "The command line."}
+        properties = {"command": command, "timeout": timeout}
         schema = {"type": "object", "properties": properties, "required": ["command"], "additionalProperties": False}
         return Tool("shell", text, schema, side_effects=True)
 
@@ -169,7 +162,6 @@ async def _wait_until_done(running: asyncio.Future[ProcessResult]) -> None:
 
 
 def _tool_output(outcome: ProcessResult, limits: ProcessLimits) -> ToolOutput:
-    """Format the result for the model."""
     text, status = outcome.output, ""
     if outcome.ended:
         status = f"[{_END_TEXTS[outcome.ended].format(limits=limits)}]"

@@ -15,8 +15,7 @@ from .approval import Approval
 from .approval_patterns import matches
 from .base import CallContext, Executable, ToolOutput
 
-#: Maximum characters of a result that are shown to the model at once.
-MAX_OUTPUT_CHARS = 4096
+MAX_OUTPUT_CHARS = 4096  # maximum characters of a result that are shown to the model at once
 #: Maximum characters stored for `read_more`, for one result and in total.
 _MAX_CHARS_PER_OUTPUT = 8 * 1024 * 1024
 _MAX_STORED_CHARS = 32 * 1024 * 1024
@@ -25,20 +24,18 @@ _MAX_STORED_CHARS = 32 * 1024 * 1024
 def only(tools: Iterable[Executable], *names: str, without: Iterable[str] = ()) -> list[Executable]:
     """Select the tools whose names match one of `names` (default: all) and none of `without`.
 
-    Raises:
-        UsageError: a name without a star matches no tool.
+    Raises UsageError if a name without a star matches no tool.
     """
-    tools = list(tools)
-    left_out = tuple(without)
+    tools, left_out = list(tools), tuple(without)
     for name in (*names, *left_out):
         if "*" not in name and not any(each.tool.name == name for each in tools):
             raise UsageError(f"unknown tool `{name}`")
-    return [
-        each
-        for each in tools
-        if (not names or any(matches(name, each.tool.name) for name in names))
-        and not any(matches(name, each.tool.name) for name in left_out)
-    ]
+
+    def selected(tool: str) -> bool:
+        included = not names or any(matches(name, tool) for name in names)
+        return included and not any(matches(name, tool) for name in left_out)
+
+    return [each for each in tools if selected(each.tool.name)]
 
 
 def is_sandboxed(tool: Executable) -> bool:
@@ -59,21 +56,17 @@ class _Wrapper:
 
     @property
     def tool(self) -> Tool:
-        """The definition for the model."""
         return self._inner.tool
 
     @property
     def sandboxed(self) -> bool:
-        """Whether all effects stay inside a sandbox."""
         return is_sandboxed(self._inner)
 
     @property
     def untrusted(self) -> bool:
-        """Whether the description comes from an untrusted source."""
         return is_untrusted(self._inner)
 
     async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
-        """Run the tool."""
         return await self._inner.run(arguments, context)
 
 
@@ -86,7 +79,6 @@ class Prefixed(_Wrapper):
 
     @property
     def tool(self) -> Tool:
-        """The definition for the model."""
         return self._tool
 
 
@@ -98,11 +90,7 @@ class Approved(_Wrapper):
         self._approval = approval
 
     async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
-        """Run the tool after approval.
-
-        Raises:
-            ToolDenied: the call was not approved.
-        """
+        """Run the tool after approval. Raises ToolDenied if the call was not approved."""
         decision = await self._approval.decide(self.tool, arguments, context, sandboxed=self.sandboxed)
         if not decision.allowed:
             raise ToolDenied(f"the call was not allowed: {decision.reason}")
@@ -119,11 +107,7 @@ class TimeLimited(_Wrapper):
         self._seconds = seconds
 
     async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
-        """Run the tool.
-
-        Raises:
-            ToolTimeout: the tool took too long.
-        """
+        """Run the tool. Raises ToolTimeout if the tool took too long."""
         limit = asyncio.timeout(self._seconds)
         try:
             async with limit:
@@ -147,7 +131,6 @@ class Remainders:
         self._count = 0
 
     def keep(self, call_id: str, text: str) -> str:
-        """Store a text and return its id."""
         self._count += 1
         name = call_id if PLAIN_ID.fullmatch(call_id) else f"output_{self._count}"
         self._size -= len(self._texts.pop(name, ""))
@@ -163,7 +146,6 @@ class Remainders:
             self.keep(call_id, as_stored(content))
 
     def find(self, name: str) -> str | None:
-        """Return the text with this id."""
         return self._texts.get(name)
 
 
@@ -178,7 +160,6 @@ class Truncated(_Wrapper):
         self._limit = limit
 
     async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
-        """Run the tool and truncate its output."""
         output = await super().run(arguments, context)
         if not isinstance(output, ToolOutput) or not isinstance(output.content, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             return output  # the caller reports the wrong type
@@ -214,11 +195,7 @@ class ReadMore:
         self._limit = limit
 
     async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
-        """Return a part of an output.
-
-        Raises:
-            ToolError: the output is not stored, or is shorter than `offset`.
-        """
+        """Return a part of an output. Raises ToolError if the output is not stored, or is shorter than `offset`."""
         name, offset = arguments.get("id"), arguments.get("offset")
         if not isinstance(name, str) or not isinstance(offset, int) or offset < 0:
             raise ToolError("`id` must be a text and `offset` a number of 0 or more")
@@ -236,8 +213,7 @@ class ReadMore:
 def cut_short(tools: Iterable[Executable], limit: int = MAX_OUTPUT_CHARS) -> list[Executable]:
     """Wrap tools so their output is truncated, and add `read_more`. Tools already wrapped stay as they are."""
     originals = list(tools)
-    has_read_more = any(each.tool.name == ReadMore.tool.name for each in originals)
-    remainders = None if has_read_more else Remainders()
+    remainders = None if any(each.tool.name == ReadMore.tool.name for each in originals) else Remainders()
     truncated: list[Executable] = [
         each if isinstance(each, Truncated | ReadMore) else Truncated(each, remainders, limit) for each in originals
     ]

@@ -29,6 +29,8 @@ _MAX_RUN = 400
 _SHARED, _SHARED_LAST, _SHARED_WITHOUT_VALUE = 2, 16, (12, 64)
 #: Characters at the end of a value that both texts must share.
 _TAIL = 4
+#: Characters after a value that every text which continues the value has, unless it has the end of the value as well.
+_BEGINNING = 3
 #: The least length of a value that is taken for a copy although it may be a value of its own.
 _MIN_COPY = 12
 #: How far the beginning of a value in an untrusted text is looked for.
@@ -65,6 +67,8 @@ _BREAK = re.compile(r"[^\\&#0-9A-Za-z]").search
 
 def _tight(text: str) -> str:
     """Remove white space and invisible characters, and decode the usual escapes and entities."""
+    if text.isalnum() and text.isascii():
+        return text
     return _tight_with_escapes(text).replace(_ESCAPED, '"')
 
 
@@ -105,7 +109,7 @@ def _reduce(text: str) -> _UntrustedText:
     return _UntrustedText(escaped.replace(_ESCAPED, '"'), escaped)
 
 
-_reduced = TextCache(_reduce).get
+_reduced = TextCache(_reduce).__getitem__
 
 
 class _Place(NamedTuple):
@@ -122,7 +126,7 @@ class _Place(NamedTuple):
     #: The key of the next argument; empty behind the last one.
     next_key: str
     #: How much of `after` shows that it was copied: up to the beginning of the next value, or many words.
-    proof: int
+    proof: int = 0
 
 
 #: Reasons for which a call that is part of copied text is rejected.
@@ -195,9 +199,7 @@ class _Comparison:
         undecided = False
         for key, value, next_key in _all_strings(arguments):
             place = self._find(key, value, next_key, echo_follows)
-            if place is None:
-                continue
-            cut = self._compare(place, final)
+            cut = place is not None and self._compare(place, final)
             if cut:
                 return True
             undecided = undecided or cut is None
@@ -226,8 +228,7 @@ class _Comparison:
         self._start = at + len(value)
         after = raw[self._start : self._start + _MAX_RUN]
         before = raw[max(0, at - _HEAD, raw.rfind("<", max(0, at - _HEAD), at)) : at] if value else key
-        proof = _proof_size(after, _tight(next_key))
-        return _Place(before, value, after, raw, self._start, echo_follows, next_key, proof)
+        return _Place(before, value, after, raw, self._start, echo_follows, next_key)
 
     def _advance(self) -> None:
         """Forget the pieces that belong to the call which was compared."""
@@ -241,18 +242,22 @@ class _Comparison:
 
     def _compare(self, place: _Place, final: bool) -> bool | None:
         if self._texts is None:
-            self._texts = [_reduced(text) for text in self._get_texts() if text]
-            self._size = sum(len(text.tight) for text in self._texts)
+            self._texts = [*map(_reduced, filter(None, self._get_texts()))]
+            self._size = sum([len(text.tight) for text in self._texts])
         self._searched += self._size * (_SEARCHES if place.value else _SEARCHES_FOR_EMPTY)
         if self._searched > _MAX_SEARCHED:
             return False
-        undecided = False
-        for text in self._texts:
-            cut = _is_continued(text, place, final)
-            if cut:
-                return True
-            undecided = undecided or cut is None
-        return None if undecided else False
+        texts = _with_beginning(self._texts, place) if place.value else self._texts
+        if not texts:
+            return False
+        place = place._replace(proof=_proof_size(place.after, _tight(place.next_key)))
+        cuts = [_is_continued(text, place, final) for text in texts]
+        return True if True in cuts else None if None in cuts else False
+
+
+def is_cut_whole(text: str, arguments: JSONValue, texts: Callable[[], Iterable[str]]) -> bool:
+    """Whether copied text may have ended a value of the only call in an answer."""
+    return _Comparison([text], texts).is_cut(arguments, False, False) is not False
 
 
 def _find_whole(text: str, value: str, start: int) -> int:
@@ -285,6 +290,12 @@ def _strings(value: JSONValue, key: str) -> Iterator[tuple[str, str]]:
     elif is_array(value):
         for at, item in enumerate(value):
             yield from _strings(item, "" if at else key)
+
+
+def _with_beginning(texts: list[_UntrustedText], place: _Place) -> list[_UntrustedText]:
+    """Return the texts that contain what follows a value, or the beginning of it. No other text continues the value."""
+    end, after = place.value[-_TAIL:] + place.after[0], place.after[:_BEGINNING]
+    return [text for text in texts if end in text.tight or after in text.tight]
 
 
 def _is_continued(text: _UntrustedText, place: _Place, final: bool) -> bool | None:

@@ -415,7 +415,7 @@ def _has_arguments(after: str) -> bool:
     return end is not None and end.group().isalnum()
 
 
-_reduced = TextCache(_ReducedText).get
+_reduced = TextCache(_ReducedText).__getitem__
 
 
 # ------------------------------------------------------------------------------------------- searching

@@ -244,6 +244,21 @@ class StrictFastPath(ArgumentFastPath):
         index = self._index
         return self._keep(text) if index is None else [CallArgs(index, text)]
 
+    def pass_chunk(self, chunk: str) -> CallArgs | None:
+        """Return the event for a chunk of the most frequent kind. For any other, return None and change nothing."""
+        text = self.rest + chunk if self.rest else chunk
+        end = _strict(text).end()
+        rest = text[end:]
+        index = self._index
+        if index is None or not 0 < end <= self.remaining or (rest and rest not in _OFTEN_PARTIAL):
+            return None
+        self.rest = rest
+        self.remaining -= end
+        if rest:
+            text = text[:end]
+        self._keep_piece(text)
+        return CallArgs(index, text)
+
     def _escape_controls(self, text: str, end: int) -> list[Event]:
         """Escape raw control characters from `end` on; leave anything else to the reader."""
         if len(text) > self.remaining or text[end] >= " ":
@@ -324,7 +339,7 @@ def whole_object(
     An object is plain if the tolerant parser accepts it without a note. The pattern excludes every ambiguous quote.
     """
     match = _OBJECT(buf, pos)
-    if match is None or match.end() - pos > MAX_SIZE or not _are_harmless(stops):
+    if match is None or match.end() - pos > MAX_SIZE or not are_harmless(stops):
         return None
     raw = match.group()
     if not final and raw[:-1].rstrip()[-1:] == '"' and _MORE_TEXT(buf, match.end()) is None:
@@ -349,5 +364,5 @@ def _count(value: JSONValue) -> int:
 
 
 @lru_cache(maxsize=64)
-def _are_harmless(stops: tuple[str, ...]) -> bool:
+def are_harmless(stops: tuple[str, ...]) -> bool:
     return all(map(_HARMLESS, stops))

@@ -20,7 +20,7 @@ from ..types import require
 from .call_builder import CallBuilder
 from .context import ParseContext
 from .dialect_interface import NONE, REST_OF_ANSWER, MarkTable, Opening, Reader, Role
-from .fast_paths import FastPath
+from .fast_paths import FastPath, StrictFastPath
 from .mark_search import BLANKS, SPACES, MarkSearch
 from .tags import MORE, has_word, lex_head, lex_tag, read_head
 from .text_position import MAX_TAIL, TextOutput, TextPosition
@@ -106,6 +106,8 @@ class TextScanner:
         A shortcut for the most frequent cases of `feed`; it builds no lists. For text of the answer, returns `event`.
         """
         path = self._fast_path
+        if type(path) is StrictFastPath:
+            return path.pass_chunk(event.text)
         if path is None or path.rest:
             return None
         text = event.text

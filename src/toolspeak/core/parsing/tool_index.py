@@ -31,10 +31,10 @@ MAX_CACHED_BYTES, MAX_CACHED_TOTAL = 256 * 1024, 2 * 1024 * 1024
 class Toolkit:
     """Index of one set of tools."""
 
-    __slots__ = ("_checked", "_derived", "_folded", "_schemas", "by_name", "dropped", "names", "readable", "tools")
-
     def __init__(self, tools: tuple[Tool, ...]) -> None:
         self.tools = tools
+        #: Whether the index is cached, so that what is derived from it is used again.
+        self.is_kept = False
         #: Tools by name; if several have the same name, the last one.
         self.by_name = {tool.name: tool for tool in tools}
         self.names = frozenset(self.by_name)
@@ -46,6 +46,7 @@ class Toolkit:
         #: All tools whose calls can be parsed; if several have the same name, the first one.
         self.readable = tools if len(readable) == len(tools) else readable
         self.dropped = tuple(tool for tool in tools if tool.kind not in TEACHABLE)
+        self.descriptions = tuple(tool.description for tool in tools if tool.description)
         self._schemas: dict[str, ArgumentSchema] = {}
         self._checked: tuple[Note, ...] | None = None
         self._derived: dict[object, Any] = {}
@@ -67,6 +68,12 @@ class Toolkit:
         """Return `function(readable)`, which is computed only once per set of tools."""
         if function not in self._derived:
             self._derived[function] = function(self.readable)
+        return self._derived[function]
+
+    def derive_from_all(self, function: Callable[[tuple[Tool, ...]], T]) -> T:
+        """Return `function(tools)`, which is computed only once per set of tools. Use `derive` for other functions."""
+        if function not in self._derived:
+            self._derived[function] = function(self.tools)
         return self._derived[function]
 
     def check(self) -> tuple[Note, ...]:
@@ -147,6 +154,7 @@ class Toolkits:
                 self._cache.clear()
                 self._bytes = size
             self._cache[id(tools)] = kit
+            kit.is_kept = True
         return kit
 
 

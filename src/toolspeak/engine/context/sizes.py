@@ -30,7 +30,7 @@ def _estimate(text: str) -> int:
     return sampled * len(text) // (_SAMPLES * _SAMPLE_CHARS)
 
 
-text_tokens = TextCache(_estimate).get
+text_tokens = TextCache(_estimate).__getitem__
 
 
 def part_tokens(part: Part) -> int:

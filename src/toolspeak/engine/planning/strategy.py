@@ -5,6 +5,7 @@ This module performs no I/O, and there is a plan for every request: an unknown m
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Annotated, Literal, NamedTuple, TypeAlias
 
@@ -230,14 +231,18 @@ def _situation(request: Request, untried: bool) -> _Situation:
 
 def _functions(tools: tuple[Tool, ...]) -> bool:
     """Whether at least one tool can be emulated."""
-    return any(tool.kind in _FUNCTIONS and _has_plain_name(tool) for tool in tools)
+    for tool in tools:  # noqa: SIM110 - the first tool nearly always decides
+        if tool.kind in _FUNCTIONS and _is_plain_name()(tool.name):
+            return True
+    return False
 
 
-def _has_plain_name(tool: Tool) -> bool:
+@cache
+def _is_plain_name() -> Callable[[str], bool]:
     # Imported here because requests without tools need no prompts.
     from ..prompting.escaping import is_plain_name
 
-    return is_plain_name(tool.name)
+    return is_plain_name
 
 
 def _adjusted(profile: Profile, settings: Settings) -> Profile:

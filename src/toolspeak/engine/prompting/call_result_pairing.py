@@ -86,22 +86,22 @@ def _is_right(messages: tuple[Message, ...]) -> bool:
     used: set[str] = set()
     open_: set[str] = set()
     for message in messages:
-        if message.results and message.role in ("tool", "user"):
-            ids = [result.id for result in message.results]
-            if message.calls or len(set(ids)) < len(ids) or not open_.issuperset(ids):
-                return False
-            open_.difference_update(ids)
+        calls, results = message.calls, message.results
+        if results and message.role in ("tool", "user"):
+            for result in results:
+                if calls or result.id not in open_:
+                    return False
+                open_.remove(result.id)
             if open_ and _speaks(message):
                 return False
             continue
-        if open_ or message.results or message.role == "tool":
+        if open_ or results or message.role == "tool" or (calls and message.role != "assistant"):
             return False
-        if message.calls:
-            ids = [call.id for call in message.calls]
-            if message.role != "assistant" or "" in ids or len(set(ids)) < len(ids) or not used.isdisjoint(ids):
+        for call in calls:
+            if not call.id or call.id in used:
                 return False
-            used.update(ids)
-            open_.update(ids)
+            used.add(call.id)
+            open_.add(call.id)
     return not open_
 
 

@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping
 from functools import lru_cache, partial
-from itertools import pairwise
-from operator import is_
+from operator import is_, ne
 from typing import Literal
 
 import msgspec
@@ -442,8 +441,9 @@ def without_media(messages: tuple[Message, ...], media: Container[str]) -> Proje
 
 
 def _has_media(message: Message) -> bool:
-    result_parts = [part for result in message.results for part in result.parts] if message.results else ()
-    return any(isinstance(part, Media) for part in (*message.parts, *result_parts))
+    if Media in map(type, message.parts):
+        return True
+    return any(Media in map(type, result.parts) for result in message.results) if message.results else False
 
 
 def mark_cache_prefix(messages: tuple[Message, ...], stable: str) -> tuple[Message, ...]:
@@ -490,10 +490,12 @@ def alternate_roles(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     calls and their results, so an assistant message is inserted between a result and a message of the user.
     """
     roles: list[str] = [message.role for message in messages]
-    head = next((at for at, role in enumerate(roles) if role != "system"), len(roles))
+    head = 0
+    while head < len(roles) and roles[head] == "system":
+        head += 1
     begins = head == len(roles) or roles[head] != "assistant"
-    repeats = any(role == following != "tool" for role, following in pairwise(roles))
-    if begins and head <= 1 and "system" not in roles[head:] and not repeats and not any(map(_has_results, messages)):
+    alternates = "tool" not in roles and all(map(ne, roles, roles[1:])) and not any(each.results for each in messages)
+    if begins and head <= 1 and "system" not in roles[head:] and alternates:
         return messages
     merged: list[Message] = []
     for at, message in enumerate(messages):
@@ -502,17 +504,13 @@ def alternate_roles(messages: tuple[Message, ...]) -> tuple[Message, ...]:
         if at >= head and message.role == "system":
             message = msgspec.structs.replace(message, role="user")
         for part in _without_results(message):
-            if merged and part.role == "user" and part.parts and _has_results(merged[-1]):
+            if merged and part.role == "user" and part.parts and (merged[-1].role == "tool" or merged[-1].results):
                 merged.append(Message("assistant", (TextPart(_RECEIVED),)))
             if merged and merged[-1].role == part.role and part.role != "tool":
                 merged[-1] = _merge(merged[-1], part)
             else:
                 merged.append(part)
     return tuple(merged)
-
-
-def _has_results(message: Message) -> bool:
-    return message.role == "tool" or bool(message.results)
 
 
 def _without_results(message: Message) -> tuple[Message, ...]:

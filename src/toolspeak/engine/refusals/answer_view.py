@@ -62,6 +62,7 @@ _QUOTED = re.compile(
     r"«[^«»\n]{1,300}»|「[^「」\n]{1,300}」|『[^『』\n]{1,300}』|^>[^\n]*|<[^<>\n]{1,100}>|\{[^\n]{0,400}\}",
     re.MULTILINE,
 ).sub
+_MAY_QUOTE = re.compile('[`"“„«「『>{]').search
 
 
 def fold(text: str) -> str:
@@ -208,7 +209,7 @@ def _without_quotes(part: str, offer: Offer) -> str:
         mention = offer.mention.search(fold(match[1])) if offer.mention and match[1] else None
         return "\n" if "\n" in match[0] else f" {NAME if mention else QUOTE} "
 
-    folded = fold(_QUOTED(mark, part))
+    folded = fold(_QUOTED(mark, part) if _MAY_QUOTE(part) else part)
     return offer.distinct_mention.sub(NAME, folded) if offer.distinct_mention else folded
 
 

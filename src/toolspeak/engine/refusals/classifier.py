@@ -17,7 +17,7 @@ No code here depends on a language.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Literal
 
@@ -78,22 +78,24 @@ def classify(text: str, tools: Iterable[str] = ()) -> Verdict:
 
 def may_decline(text: str) -> bool:
     """Return whether an answer in a language with a small table denies something. That alone is weak evidence."""
-    view = view_of(text, ())
     for name in candidate_languages(text[:MAX_HEAD]):
         if name not in _LARGE_TABLES:
-            first, words = view_in(view, language(name)).head[:_FIRST_SENTENCES], phrases(name)
+            first, words = view_in(view_of(text, ()), language(name)).head[:_FIRST_SENTENCES], phrases(name)
             return words.has_any(("neg", "lack"), *first) and not words.has_any(_NO_DENIAL, *first)
     return False
 
 
 # ----------------------------------------------------------------------------------------- the language
 
+#: Beginnings of answers whose language is kept, because several questions are asked about each answer.
+_RECENT_TEXTS = 16
 _FOLDED_WORDS = re.compile(r"(?<![\w'])\w[\w']*").findall
 _NO_LANGUAGES = frozenset[str]()
 #: The languages with the largest tables. Others are tried only if more words speak for them, and more than one.
 _USUAL_LANGUAGES = ("en", "de", "fr", "es")
 
 
+@lru_cache(maxsize=_RECENT_TEXTS)
 def candidate_languages(text: str) -> Sequence[str]:
     """Return the languages that the text may be in, judged by its script or by its most common words."""
     script = language_by_letters(text)
@@ -108,7 +110,8 @@ def candidate_languages(text: str) -> Sequence[str]:
     return others + found if usual * 2 >= most else others
 
 
-def count_common_words(folded: str) -> dict[str, int]:
+@lru_cache(maxsize=_RECENT_TEXTS)
+def count_common_words(folded: str) -> Mapping[str, int]:
     """Count, for each language, how many words of the text are frequent in it; `i'm` also counts as `i`."""
     languages = _languages_by_word()
     counts = dict.fromkeys(_spaced_languages(), 0)
@@ -251,18 +254,21 @@ _MORE_THAN_ANNOUNCEMENT = ("waits", "report", "meta", "advice", "scope")
 def _small_talk(words: Phrases, view: AnswerView) -> Iterator[tuple[Category, str]]:
     """Yield the category and rule of an answer that only announces a call or asks whether to make it."""
     is_short = view.whole and view.length <= _MAX_SMALL_TALK
-    if is_short and _asks_permission(words, view):
+    requests = [sentence for sentence in view.tail[-2:] if _is_request(words, sentence)] if is_short else []
+    if is_short and _asks_permission(words, view, requests):
         yield "asks_permission", "asks"
     if _names_call(words, view):
         yield "describes", "names_tool"
-    if is_short and _announces(words, view):
+    if is_short and _announces(words, view, requests):
         yield "describes", "announces"
 
 
-def _asks_permission(words: Phrases, view: AnswerView) -> bool:
-    """Return whether the end only asks for permission. Choices and questions before a serious step do not count."""
+def _asks_permission(words: Phrases, view: AnswerView, requests: list[str]) -> bool:
+    """Return whether the end only asks for permission. Choices and questions before a serious step do not count.
+
+    `requests`: those of the last two sentences that ask for permission.
+    """
     tail = view.tail
-    requests = [sentence for sentence in tail[-2:] if _is_request(words, sentence)]
     others = [sentence for sentence in tail if sentence not in requests]
     if not requests and others and _is_short_question(words, others[-1]):
         *others, question = others
@@ -316,13 +322,17 @@ def _names_call(words: Phrases, view: AnswerView) -> bool:
     return sum(map(len, remarks)) <= _MAX_REMARK
 
 
-def _announces(words: Phrases, view: AnswerView) -> bool:
+def _announces(words: Phrases, view: AnswerView, requests: list[str]) -> bool:
     """Return whether the answer contains nothing but the announcement of an action."""
     tail = view.tail
     if any(words.asks(sentence) or sentence.startswith(QUOTE) for sentence in tail):
         return False
     # Most answers fail this test, so the many slots of `_MORE_THAN_ANNOUNCEMENT` are searched last.
-    if all(_is_weak(words, sentence) for sentence in tail):
+    known = dict.fromkeys(tail[-2:], False) | dict.fromkeys(requests, True)
+    if all(
+        words.begins(_EMPTY_OPENINGS, each) or (known[each] if each in known else _is_request(words, each))
+        for each in tail
+    ):
         announces = any(_is_announcement(words, view, sentence) or words.has("wait", sentence) for sentence in tail)
     else:
         # An answer that ends with "one moment" or the like is incomplete.

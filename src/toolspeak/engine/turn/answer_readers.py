@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import partial
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeAlias
 
 import msgspec
 
@@ -29,13 +29,16 @@ from ...dialects.registry import dialect
 from .envelope_reader import EnvelopeReader
 from .native_call_checks import NativeCalls
 
+#: Returns the event for a piece of text that needs no parsing; None if `AnswerReader.feed` must be called.
+Flow: TypeAlias = Callable[[TextDelta], Event | None]
+
 
 class AnswerReader(Protocol):
     """Parses one answer, event by event."""
 
     @property
-    def flow(self) -> Callable[[TextDelta], Event | None] | None:
-        """Fast path for text that needs no parsing, or None if this reader has no fast path."""
+    def flow(self) -> Flow | None:
+        """Fast path for the pieces of text up to the next call of `feed`, or None if there is none."""
         ...
 
     def feed(self, event: Event) -> list[Event]:
@@ -102,7 +105,7 @@ class ReadingRules(msgspec.Struct, frozen=True):
 
 
 #: First index for native calls, high enough not to clash with calls found in the text of the same answer.
-_NATIVE_FROM = 1_000_000
+NATIVE_FROM = 1_000_000
 
 
 class NativeAndTextReader:
@@ -118,7 +121,7 @@ class NativeAndTextReader:
         self._thinking = thinking
         trusts_native = rules.nonce is None and not rules.checks_native
         native = msgspec.structs.replace(rules, untrusted=()) if trusts_native else rules
-        self._calls = NativeCalls(native.context(), _NATIVE_FROM, whole=whole)
+        self._calls = NativeCalls(native.context(), NATIVE_FROM, whole=whole)
 
     def feed(self, event: Event) -> list[Event]:
         if type(event) is TextDelta:
@@ -289,12 +292,11 @@ class CopiedValueFilter:
 
     def __init__(self, reader: AnswerReader, raw: list[str], texts: Texts) -> None:
         self._reader = reader
-        self._flow = reader.flow
-        self.flow = None if self._flow is None else self._flow_on
         self._calls = CutCallFilter(raw, texts)
 
-    def _flow_on(self, event: TextDelta) -> Event | None:
-        return None if self._calls.waiting or self._flow is None else self._flow(event)
+    @property
+    def flow(self) -> Flow | None:
+        return None if self._calls.waiting else self._reader.flow
 
     def feed(self, event: Event) -> list[Event]:
         return self._calls.filter(self._reader.feed(event))
@@ -328,15 +330,23 @@ class DuplicateCallFilter:
 
     def __init__(self, reader: AnswerReader, repeats: bool = False) -> None:
         self._reader = reader
-        self._flow = reader.flow
-        self.flow = None if self._flow is None else self._flow_on
         self._repeats = repeats
         self._open: dict[int, _OpenCall] = {}
         #: Names of calls, and names with arguments, each with whether the call was native.
         self._seen: set[tuple[tuple[str, ...], bool]] = set()
 
-    def _flow_on(self, event: TextDelta) -> Event | None:
-        return None if self._open or self._flow is None else self._flow(event)
+    @property
+    def flow(self) -> Flow | None:
+        flow = self._reader.flow
+        if flow is None or not self._open:
+            return flow
+        return None if any(call.buffered for call in self._open.values()) else partial(self._flow_on, flow)
+
+    def _flow_on(self, flow: Flow, event: TextDelta) -> Event | None:
+        piece = flow(event)
+        if type(piece) is CallArgs:
+            self._open[piece.index].fragments.append(piece.fragment)
+        return piece
 
     def feed(self, event: Event) -> list[Event]:
         return self._filter(self._reader.feed(event))
@@ -357,7 +367,7 @@ class DuplicateCallFilter:
         return out
 
     def _start(self, event: CallStart) -> list[Event]:
-        buffered = self._was_seen((event.name,), event.index >= _NATIVE_FROM)
+        buffered = self._was_seen((event.name,), event.index >= NATIVE_FROM)
         self._open[event.index] = _OpenCall(event, buffered)
         return [] if buffered else [event]
 
@@ -376,7 +386,7 @@ class DuplicateCallFilter:
     def _end(self, call: _OpenCall, end: CallEnd) -> list[Event]:
         if end.valid:
             key = (call.name, _sort_keys("".join(call.fragments)))
-            if self._was_seen(key, end.index >= _NATIVE_FROM):
+            if self._was_seen(key, end.index >= NATIVE_FROM):
                 return [Noted(Note("same_call_dropped", f"a repeated call of `{call.name}` was dropped"))]
         return call.events if call.buffered else [end]
 

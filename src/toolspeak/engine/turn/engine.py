@@ -20,6 +20,7 @@ import msgspec
 from ...core.events import (
     CallArgs,
     CallEnd,
+    CallStart,
     Candidate,
     Event,
     Failure,
@@ -33,6 +34,7 @@ from ...core.events import (
     UsageSeen,
     fold,
 )
+from ...core.parsing.copied_values import is_cut_whole
 from ...core.parsing.tool_index import TEACHABLE, toolkit
 from ...core.types import Note, Request, ToolChoice, Usage
 from ...dialects.mark_tables import ACTION_FENCES
@@ -51,6 +53,7 @@ from .answer_readers import (
     DecisionReader,
     DuplicateCallFilter,
     EnvelopeOrTextReader,
+    Flow,
     NativeAndTextReader,
     ReadingRules,
     RelayReader,
@@ -72,6 +75,7 @@ from .upstream_limits import (
     names_tools,
     native_tools_limitation,
 )
+from .whole_calls import ENVELOPE, form_learner, read_native
 
 RESCUED = "tool calls read from text"
 SPOILED = "a call was streamed, but its arguments are unusable"
@@ -98,6 +102,10 @@ _METADATA = re.compile(
 ).fullmatch
 #: How much of a call is held back, by the plan's `stream_calls`.
 _MAX_HELD = {"live": LIVE, "held": MAX_HELD_CHARS, "checked": CHECKED}
+#: Phases in which the prompt shows the model how to write a call in its answer.
+_TAUGHT = frozenset({"both", "inline", ENVELOPE})
+#: The events of a call that comes whole, and those that follow it if it is all of the answer.
+_CALL_EVENTS, _AFTER_CALL = (CallStart, CallArgs, CallEnd), frozenset({UsageSeen, Finish})
 #: Events that describe an answer but carry none of its content.
 _FRAME = (UsageSeen, Finish, Failure)
 
@@ -105,13 +113,16 @@ _FRAME = (UsageSeen, Finish, Failure)
 class _Attempt:
     """One upstream request and its answer so far."""
 
-    def __init__(self, number: int, phase: Phase, request: Request, reader: AnswerReader, raw: list[str]) -> None:
+    def __init__(
+        self, number: int, phase: Phase, request: Request, new_reader: Callable[[_Attempt], AnswerReader]
+    ) -> None:
         self.number = number
         self.phase = phase
         self.request = request
-        self.reader = reader
-        self.flow = reader.flow
-        self.raw = raw  # the pieces of its text
+        self.reader: AnswerReader | None = None  # created with the first piece of the answer
+        self.flow: Flow | None = None
+        self.raw: list[str] = []  # the pieces of its text
+        self._new_reader = new_reader
         self.events: list[Event] = []  # the output of the reader
         self.reason: FinishReason = "unknown"
         self.usage = Usage()
@@ -119,6 +130,13 @@ class _Attempt:
         self.fault: Fault | None = None
         self.over = False  # whether the rest of the answer is discarded
         self._folded: tuple[int, Reply] | None = None  # the number of events folded, and the result
+
+    def open_reader(self) -> AnswerReader:
+        """Create the reader. It reads again what was read without it."""
+        self.reader = reader = self._new_reader(self)
+        if self.raw:
+            reader.feed(TextDelta(self.raw[0]))
+        return reader
 
     @property
     def cut(self) -> bool:
@@ -197,8 +215,12 @@ class Engine:
         if current is None or current.number != attempt:
             return []
         if type(event) is TextDelta:
-            current.raw.append(event.text)
             flow = current.flow
+            if flow is None and current.reader is None:
+                if not current.raw and not current.request.stream and (actions := self._read_call(current, event.text)):
+                    return actions
+                current.open_reader()
+            current.raw.append(event.text)
             piece = None if flow is None else flow(event)
             if piece is not None:
                 # Fast path for nearly every event: nothing to parse, usually nothing to hold back.
@@ -215,10 +237,60 @@ class Engine:
             return self._frame(current, event)
         return self._read(current, event)
 
+    def read_whole(self, attempt: int, events: list[Event]) -> list[Action]:
+        """Process a complete answer, as `feed` and `end` do, and return the resulting actions."""
+        actions: list[Action] = []
+        if tuple(map(type, events[:3])) == _CALL_EVENTS and _AFTER_CALL.issuperset(map(type, events[3:])):
+            actions = self._read_native_call(*events[:2])
+        for event in events[3:] if actions else events:
+            actions += self.feed(attempt, event)
+        return actions + self.end(attempt)
+
+    def _read_native_call(self, start: Event, arguments: Event) -> list[Action]:
+        """Read the only call of an answer at once. Returns an empty list if it has to be examined more closely."""
+        plan, current, gate = self._plan, self._attempt, self._gate
+        assert current is not None and type(start) is CallStart and type(arguments) is CallArgs
+        doubtful = plan.tries_native or plan.rule == "learned" or plan.unmarked == "confirm" or gate.restores
+        kit = toolkit(self._builder.readable_tools)
+        if self._attempts or doubtful or current.phase.name != "native" or not kit.is_kept:
+            return []
+        events = read_native(start, arguments.fragment, kit, plan.policy)
+        out = gate.take_first_call(start.name, events[1].fragment, start.id) if events is not None else []
+        if events is None or not out:
+            return []
+        current.events += events
+        return [Emit([*out, events[-1]])]
+
+    def _read_call(self, current: _Attempt, text: str) -> list[Action]:
+        """Read an answer that is one call at once. Returns an empty list if it is not, or not certainly."""
+        plan, builder, gate = self._plan, self._builder, self._gate
+        nonce = builder.nonce
+        if self._attempts or nonce is None or current.phase.name not in _TAUGHT or plan.unmarked == "confirm":
+            return []
+        kit = toolkit(builder.readable_tools)
+        if gate.restores or not kit.is_kept:
+            return []
+        dialect = ENVELOPE if current.phase.name == ENVELOPE else plan.dialect
+        form = kit.derive(form_learner(dialect, plan.policy, plan.unmarked != "never"))
+        events = form.read(text, nonce, kit) if form is not None else None
+        if events is None:
+            return []
+        start, arguments, _, judged = events
+        if is_cut_whole(text, judged.candidate.arguments, builder.copyable_texts):
+            return []
+        out = gate.take_first_call(start.name, arguments.fragment)
+        if not out:
+            return []
+        current.raw.append(text)
+        current.events += events
+        return [Emit([*out, judged])]
+
     def _read(self, current: _Attempt, event: Event) -> list[Action]:
         if current.over:
             return []
-        events = current.reader.feed(event)
+        reader = current.reader or current.open_reader()
+        events = reader.feed(event)
+        current.flow = reader.flow
         if not events:
             return []
         current.events += events
@@ -274,7 +346,7 @@ class Engine:
         current = self._attempt
         if current is None or current.number != attempt:
             return []
-        events = current.reader.close(current.cut)
+        events = current.reader.close(current.cut) if current.reader is not None else []
         current.events += events
         out = (self._take(current, events) if events else []) + self._gate.settle()
         self._attempt = None
@@ -625,18 +697,21 @@ class Engine:
         self._gate.restores = any(note.code == "specials_neutralised" for note in self._builder.notes)
         self._gate.inner_tool = self._builder.describe
         self._gate.begin(text)
-        reader = self._reader(phase, whole=not request.stream)
-        raw: list[str] = []
-        if phase.reads in ("answer", "envelope"):
-            reader = CopiedValueFilter(reader, raw, self._builder.copyable_texts)
-        repeats = self._plan.profile.repeats
-        if phase.enforces and (not repeats or (phase.reads == "answer" and request.tools and self._scans(phase))):
-            reader = DuplicateCallFilter(reader, repeats)
-        self._attempt = _Attempt(number, phase, request, reader, raw)
+        self._attempt = _Attempt(number, phase, request, self._new_reader)
         fresh = [Noted(note) for note in self._builder.notes[self._emitted_notes :]]
         self._emitted_notes += len(fresh)
         actions: list[Action] = [AskUpstream(number, request)]
         return [Emit(list(fresh)), *actions] if fresh else actions
+
+    def _new_reader(self, attempt: _Attempt) -> AnswerReader:
+        phase, request = attempt.phase, attempt.request
+        reader = self._reader(phase, whole=not request.stream)
+        if phase.reads in ("answer", "envelope"):
+            reader = CopiedValueFilter(reader, attempt.raw, self._builder.copyable_texts)
+        repeats = self._plan.profile.repeats
+        if phase.enforces and (not repeats or (phase.reads == "answer" and request.tools and self._scans(phase))):
+            reader = DuplicateCallFilter(reader, repeats)
+        return reader
 
     def _reader(self, phase: Phase, *, whole: bool) -> AnswerReader:
         if phase.reads == "relay":

@@ -250,6 +250,19 @@ class OutputGate:
                 out.append(event)
         return out
 
+    def take_first_call(self, name: str, arguments: str, identifier: str = "") -> list[Event]:
+        """Accept a complete, valid call with which the turn begins. Returns nothing if `tool_choice` forbids it."""
+        if name == self.inner_tool or not self._choice.permits(name):
+            return []
+        if self._text in _BEFORE_CALLS:
+            self._open = True
+        elif self._text == "without_call":
+            self._text = "never"
+        self._next = self.emitted_calls = 1
+        identifier = identifier or self._make_id(0)
+        self._ids.add(identifier)
+        return [CallStart(0, name, identifier), CallArgs(0, arguments), CallEnd(0)]
+
     def _restored(self, event: Event) -> Event:
         """Restore text that the model has copied from the prompt, across the boundaries of events."""
         if type(event) is TextDelta:

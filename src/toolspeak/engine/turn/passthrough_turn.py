@@ -34,6 +34,8 @@ _ANY = ToolChoice()
 _FIRST = 1
 _CALLED = Note("")
 _CALL = (CallStart, CallArgs, CallEnd)
+#: The events of nearly all complete answers.
+_PLAIN = frozenset({TextDelta, UsageSeen, Finish})
 
 
 def is_passthrough(request: Request, plan: Plan) -> bool:
@@ -85,6 +87,25 @@ class PassthroughTurn:
             if isinstance(event, _CALL):
                 return self._call(event)
         return [Emit([event])]
+
+    def read_whole(self, attempt: int, events: list[Event]) -> list[Action]:
+        """Process a complete answer or the rest of one, as `feed` and `end` do, and return the resulting actions."""
+        is_usual = attempt == _FIRST and self._gate is None and not self._over
+        if not is_usual or not _PLAIN.issuperset(map(type, events)):
+            return [action for event in events for action in self.feed(attempt, event)] + self.end(attempt)
+        emitted: list[Event] = []
+        for event in events:
+            if type(event) is TextDelta:
+                self._raw.append(event.text)
+                emitted.append(event)
+            elif type(event) is UsageSeen:
+                self._usage = event.usage
+            else:
+                assert type(event) is Finish
+                self._reason = event.reason
+        self._over = True
+        emitted += (UsageSeen(self._usage), Finish(self._reason))
+        return [Emit(emitted), Done(self._outcome())]
 
     def _call(self, event: Event) -> list[Action]:
         if self._gate is None:
@@ -138,7 +159,8 @@ class PassthroughTurn:
             self._reason,
             self._usage,
         )
-        no_call = _CALLED if self._called else self._why_no_call()
+        called = self._gate is not None and self._called
+        no_call = _CALLED if called else self._why_no_call()
         trace = Trace(
             plan.kind,
             plan.rule,

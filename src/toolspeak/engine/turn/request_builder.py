@@ -6,7 +6,7 @@ A request combines the contract (the tool prompt), the rendered history and the 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cached_property, partial
 from typing import TypedDict, assert_never
 
 import msgspec
@@ -95,6 +95,13 @@ def _unshowable(tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
     return tuple(tool for tool in tools if not is_plain_name(tool.name))
 
 
+_ANY_CHOICE = ToolChoice()
+#: The options of recent inline requests, by the identity of the client's, which the entry keeps alive, and what else
+#: they depend on; and how many are kept.
+_recent_options: dict[tuple[int, tuple[str, ...], bool], tuple[Options, Options]] = {}
+_MAX_OPTIONS = 128
+
+
 class RequestBuilder:
     """Builds the requests of one turn."""
 
@@ -149,7 +156,7 @@ class RequestBuilder:
         self.describe = ""
         self._described: list[DescribedTools] = []  # the answers to its calls
 
-    @property
+    @cached_property
     def has_teachable_tools(self) -> bool:
         """Whether at least one of the offered tools can be described in a prompt."""
         return any(is_plain_name(tool.name) for tool in self.offered_tools)
@@ -181,14 +188,11 @@ class RequestBuilder:
     def copyable_texts(self) -> tuple[str, ...]:
         """Return the untrusted texts that could, if copied into an argument, close the call and open another one."""
         # Tool descriptions may be untrusted too, and they may contain example calls.
-        return (*untrusted_texts(self._messages), *self._descriptions())
+        return (*untrusted_texts(self._messages), *self._kit.descriptions)
 
     def declared_texts(self) -> tuple[str, ...]:
         """Return the untrusted texts that tell the model how to call tools."""
-        return (*self._descriptions(), *self._examples)
-
-    def _descriptions(self) -> tuple[str, ...]:
-        return tuple(tool.description for tool in self._request.tools if tool.description)
+        return (*self._kit.descriptions, *self._examples)
 
     @property
     def teaches_format(self) -> bool:
@@ -297,7 +301,7 @@ class RequestBuilder:
         self._note(projected.notes)
         messages = alternate_roles(projected.messages)
         return msgspec.structs.replace(
-            self._request, messages=messages, tools=(), tool_choice=ToolChoice(), options=options
+            self._request, messages=messages, tools=(), tool_choice=_ANY_CHOICE, options=options
         )
 
     def _projected(self) -> Projection:
@@ -359,10 +363,22 @@ class RequestBuilder:
         projected = self._projected()
         messages = self._place(projected.messages, contract)
         grammar = self._grammar("inline")
-        stops = self._stops()
-        ours = ("stop",) if stops and not request.options.stop else ()
+        return self._bare(Projection(messages, projected.notes), self._inline_options(grammar))
+
+    def _inline_options(self, grammar: dict[str, object]) -> Options:
+        """Return the options of an inline request. They are the same object if those of the client are."""
+        own, stops, answered = self._request.options, self._stops(), is_answered(self._request.messages)
+        key = (id(own), stops, answered)
+        recent = None if grammar else _recent_options.get(key)
+        if recent is not None:
+            return recent[1]
+        ours = ("stop",) if stops and not own.stop else ()
         options = msgspec.structs.replace(self._contract_options(grammar), stop=stops, dispensable=ours)
-        return self._bare(Projection(messages, projected.notes), options)
+        if not grammar:
+            if len(_recent_options) >= _MAX_OPTIONS:
+                _recent_options.clear()
+            _recent_options[key] = own, options
+        return options
 
     def _stops(self) -> tuple[str, ...]:
         """Return the caller's stop sequences, plus one against invented tool results if the upstream allows it."""

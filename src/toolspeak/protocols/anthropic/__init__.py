@@ -11,7 +11,15 @@ from ..shared.fields import ROUTING_FIELDS
 from .encoding_state import CACHE_CONTROL, PROTOCOL
 from .reply_decoder import ReplyDecoder
 from .reply_encoder import ReplyEncoder, decode_error, encode_error, encode_reply
-from .request import DEFAULT_MAX_TOKENS, MAX_CACHE_MARKS, decode_request, encode_request, needs_store, request_notes
+from .request import (
+    DEFAULT_MAX_TOKENS,
+    MAX_CACHE_MARKS,
+    decode_body,
+    decode_request,
+    encode_request,
+    needs_store,
+    request_notes,
+)
 
 __all__ = [
     "CACHE_CONTROL",
@@ -21,6 +29,7 @@ __all__ = [
     "ROUTING_FIELDS",
     "ReplyDecoder",
     "ReplyEncoder",
+    "decode_body",
     "decode_error",
     "decode_request",
     "encode_error",

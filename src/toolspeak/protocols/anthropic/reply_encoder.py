@@ -7,10 +7,12 @@ stream, are written from byte templates. A stream starts with estimated input to
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 import msgspec
 
 from ...core.events import CallArgs, CallEnd, CallStart, Event, Failure, OpaqueSeen, ReasoningDelta, Reply, TextDelta
+from ...core.parsing.tool_index import toolkit
 from ...core.text import estimate_tokens
 from ...core.types import (
     JSONObject,
@@ -19,6 +21,7 @@ from ...core.types import (
     Opaque,
     Request,
     TextPart,
+    Tool,
     ToolCall,
     Usage,
     is_array,
@@ -58,6 +61,15 @@ _TAIL = b"}}\n\n"
 
 def _frame(kind: str, **fields: JSONValue) -> bytes:
     return b"event: " + kind.encode() + b"\ndata: " + to_line({"type": kind, **fields}) + b"\n\n"
+
+
+def _block_start(number: int, block: JSONObject) -> bytes:
+    head = b'event: content_block_start\ndata: {"type":"content_block_start","index":%d,"content_block":' % number
+    return head + to_line(block) + b"}\n\n"
+
+
+def _block_stop(number: int) -> bytes:
+    return b'event: content_block_stop\ndata: {"type":"content_block_stop","index":%d}\n\n' % number
 
 
 def _empty_block(kind: str) -> JSONObject:
@@ -171,7 +183,7 @@ class ReplyEncoder(PassthroughEncoder):
     def _start_block(self, block: JSONObject) -> bytes:
         number = self._next
         self._next += 1
-        return self._message_start() + _frame("content_block_start", index=number, content_block=block)
+        return self._message_start() + _block_start(number, block)
 
     def _open_text(self, kind: str) -> bytes:
         """Return the bytes that open a text or thinking block; empty if such a block is already open."""
@@ -193,7 +205,7 @@ class ReplyEncoder(PassthroughEncoder):
         if not self._kind:
             return b""
         self._kind, self._text_head, self._current = "", b"", None
-        return _frame("content_block_stop", index=self._next - 1)
+        return _block_stop(self._next - 1)
 
     def _call(self, event: CallEvent) -> bytes:
         match event:
@@ -220,7 +232,7 @@ class ReplyEncoder(PassthroughEncoder):
             return b""
         # Clients join the deltas and parse the result, so a call without arguments must send an empty object.
         nothing = call.head + b'"{}"' + _TAIL if ended and not call.fragments else b""
-        return nothing + _frame("content_block_stop", index=call.number)
+        return nothing + _block_stop(call.number)
 
     def _opaque(self, part: Opaque) -> bytes:
         data = part.data
@@ -262,10 +274,10 @@ class ReplyEncoder(PassthroughEncoder):
         shut = self._close_text()
         arguments = block.get("input")
         if not is_object(arguments):
-            return shut + self._start_block(block) + _frame("content_block_stop", index=self._next - 1)
+            return shut + self._start_block(block) + _block_stop(self._next - 1)
         started = self._start_block({**block, "input": {}})
         delta = self._delta({"type": "input_json_delta", "partial_json": to_wire(arguments).decode()})
-        return shut + started + delta + _frame("content_block_stop", index=self._next - 1)
+        return shut + started + delta + _block_stop(self._next - 1)
 
 
 def _message(id: str, model: str, content: list[JSONObject], end: JSONObject, usage: JSONObject) -> JSONObject:
@@ -413,13 +425,23 @@ _FRAME_TOKENS = 4
 def _estimate_input_tokens(request: Request) -> int:
     """Estimate the input tokens of a request, excluding media, for the first event of a stream."""
     texts = [text for message in request.messages for text in _message_texts(message)]
-    texts += (f"{tool.name} {tool.description} {to_wire(tool.parameters).decode()}" for tool in request.tools)
-    characters = sum(map(len, texts))
+    in_tools, longest = toolkit(request.tools).derive_from_all(_measure)
+    characters = sum(map(len, texts)) + in_tools
     if not characters:
         return 0
-    sample = max(texts, key=len)[:_SAMPLE_CHARS]
+    sample = max((*texts, longest), key=len)[:_SAMPLE_CHARS]
     frames = _FRAME_TOKENS * (len(request.messages) + len(request.tools))
-    return frames + characters * estimate_tokens(sample) // len(sample)
+    return frames + characters * _estimate_sample(sample) // len(sample)
+
+
+#: The sample is usually a tool or a system prompt, which is sent again and again.
+_estimate_sample = lru_cache(64)(estimate_tokens)
+
+
+def _measure(tools: Iterable[Tool]) -> tuple[int, str]:
+    """Return the number of characters in tools, and the text of the longest one."""
+    texts = [f"{tool.name} {tool.description} {to_wire(tool.parameters).decode()}" for tool in tools]
+    return sum(map(len, texts)), max(texts, key=len, default="")
 
 
 def _message_texts(message: Message) -> Iterator[str]:

@@ -14,6 +14,7 @@ from ...errors import UsageError
 from ..shared.dropped_fields import dropped_field_notes, sendable_choice
 from ..shared.fields import filled, list_or_empty, object_or_empty, request_fields, to_wire, without
 from ..shared.request_parts import add_own_fields, copy_extra_fields
+from ..shared.resent_requests import ResentRequests
 from ..shared.validation import array_field, bool_field, int_field, number_field, object_field, text_field, texts_field
 from .encoding_state import CACHE_CONTROL, PROTOCOL, EncodingContext
 from .messages import decode_messages, decode_system, encode_messages
@@ -61,6 +62,9 @@ def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
         _options(fields, choice_extra),
         PROTOCOL,
     )
+
+
+decode_body = ResentRequests("messages", b'[{"role":"user"}]', decode_request, decode_messages, decode_tools).decode
 
 
 def _options(fields: JSONObject, choice_extra: JSONObject) -> Options:

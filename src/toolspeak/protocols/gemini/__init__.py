@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from .reply_decoder import ReplyDecoder
 from .reply_encoder import ReplyEncoder, decode_error, encode_error, encode_reply
-from .request import decode_request, encode_request, path, request_notes
+from .request import decode_body, decode_request, encode_request, path, request_notes
 from .wire import PROTOCOL
 
 __all__ = [
     "PROTOCOL",
     "ReplyDecoder",
     "ReplyEncoder",
+    "decode_body",
     "decode_error",
     "decode_request",
     "encode_error",

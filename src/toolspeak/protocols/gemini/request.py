@@ -9,11 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import msgspec
+
 from ...core.types import JSONObject, JSONValue, Note, Options, Request, ResponseFormat
 from ...errors import UsageError
 from ..shared.dropped_fields import foreign_media_notes, foreign_notes
 from ..shared.fields import filled, object_or_empty, request_fields, to_wire, without
 from ..shared.request_parts import add_own_fields, copy_extra_fields
+from ..shared.resent_requests import ResentRequests
+from ..shared.unstreamed_calls import only_own_ids
 from ..shared.validation import int_field, number_field, object_field, text_field, texts_field
 from .messages import decode_contents, decode_system, encode_contents, is_sendable
 from .tools import TOOL_CONFIG, decode_choice, decode_tools, encode_choice, encode_tools, is_own, to_json_schema
@@ -64,6 +68,17 @@ def decode_request(body: bytes | Mapping[str, JSONValue], *, model: str = "", st
         _options(config, extra),
         PROTOCOL,
     )
+
+
+_bodies = ResentRequests("contents", b"[{}]", decode_request, decode_contents, decode_tools)
+
+
+def decode_body(body: bytes, *, model: str = "", stream: bool = False) -> Request | None:
+    request = only_own_ids(_bodies.decode(body))
+    if request is None:
+        return None
+    name = model.removeprefix(f"{_MODELS}/") if model else request.model
+    return msgspec.structs.replace(request, model=name, stream=stream)
 
 
 def _options(config: JSONObject, extra: JSONObject) -> Options:

@@ -10,12 +10,13 @@ from __future__ import annotations
 from .messages import PROTOCOL
 from .reply_decoder import ReplyDecoder
 from .reply_encoder import ReplyEncoder, decode_error, encode_error, encode_reply
-from .request import decode_request, encode_request, request_notes
+from .request import decode_body, decode_request, encode_request, request_notes
 
 __all__ = [
     "PROTOCOL",
     "ReplyDecoder",
     "ReplyEncoder",
+    "decode_body",
     "decode_error",
     "decode_request",
     "encode_error",

@@ -12,7 +12,9 @@ from ...core.types import SIBLING_FIELDS, JSONObject, JSONValue, Media, Note, Op
 from ..shared.dropped_fields import COMMON_TOOL_KINDS, all_parts, foreign_notes, sendable_choice
 from ..shared.fields import filled, object_or_empty, request_fields, to_wire, without
 from ..shared.request_parts import add_own_fields, copy_extra_fields, declared_tools
+from ..shared.resent_requests import ResentRequests
 from ..shared.tools_cache import cached_tools
+from ..shared.unstreamed_calls import only_own_ids
 from ..shared.validation import array_field, bool_field, int_field, number_field, object_field, text_field, texts_field
 from .messages import PROTOCOL, decode_messages, encode_images, encode_messages
 
@@ -39,6 +41,13 @@ def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
 @cached_tools
 def _tools(value: JSONValue) -> tuple[Tool, ...]:
     return tuple(tool for _, tools in declared_tools(value) for tool in tools)
+
+
+_bodies = ResentRequests("messages", b'[{"role":"user"}]', decode_request, decode_messages, _tools)
+
+
+def decode_body(body: bytes) -> Request | None:
+    return only_own_ids(_bodies.decode(body))
 
 
 def _decode_options(fields: JSONObject) -> Options:

@@ -6,6 +6,8 @@ because servers send different types. A complete reply has `message` where a chu
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 import msgspec
 
 from ...core.events import FinishReason
@@ -93,7 +95,9 @@ decode_chunk = msgspec.json.Decoder(Chunk).decode
 
 #: Message fields with text, and all others. Chunks with other fields are not passed through unchanged.
 _TEXT_FIELDS = ("content", "reasoning_content", "reasoning", "thinking")
-_OTHER_FIELDS = tuple(field.name for field in msgspec.structs.fields(Delta) if field.name not in _TEXT_FIELDS)
+_texts = attrgetter(*_TEXT_FIELDS)
+_others = attrgetter(*(field.name for field in msgspec.structs.fields(Delta) if field.name not in _TEXT_FIELDS))
+_TEXT_TYPES = frozenset({str, type(None)})
 
 
 def has_only_text(chunk: Chunk) -> bool:
@@ -105,9 +109,7 @@ def has_only_text(chunk: Chunk) -> bool:
     if type(choice.index) is not int or choice.index or choice.delta is None or others != (None,) * len(others):
         return False
     delta = choice.delta
-    if not all((text := getattr(delta, name)) is None or isinstance(text, str) for name in _TEXT_FIELDS):
-        return False
-    return not any(getattr(delta, name) for name in _OTHER_FIELDS)
+    return _TEXT_TYPES.issuperset(map(type, _texts(delta))) and not any(_others(delta))
 
 
 def identity_of(chunk: Chunk) -> JSONObject | None:

@@ -5,27 +5,27 @@ The results are those of `decode_request` and `encode_request`, to which unusual
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Final, Literal
 
 import msgspec
 
 from ...core.types import JSONValue, Message, Request, TextPart, Tool
 from ...errors import UsageError
-from ..shared.fields import MAX_DEPTH, check_depth, has_unique_keys, parse_object, to_wire
+from ..shared.fields import MAX_DEPTH, check_depth, has_unique_keys, parse_object
+from ..shared.resent_requests import items_of
 from ..shared.resent_values import ResentValues
 from .messages import PROTOCOL, decode_messages, encode_messages
 from .request import decode_request, decode_tools, encode_fields, encode_request, encode_tools, is_own
 
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _encode = msgspec.json.Encoder().encode
 #: Stands for the messages of a request while its other fields are decoded.
 _PLACEHOLDER: Final = b'"messages":[{"role":"user","content":""}]'
 #: Fields and role of legacy function calls, whose ids depend on the messages before.
 _LEGACY_FIELDS, _LEGACY_ROLE = frozenset({"functions", "function_call"}), "function"
-#: How many sets of options and tools are kept. Nearly all clients use a few.
-_MAX_OPTIONS, _MAX_TOOLS = 256, 64
+#: How many encoded sets of fields and of tools are kept, and the size of the largest set of fields. Nearly all clients
+#: use a few.
+_MAX_FIELDS, _MAX_TOOLS, _MAX_FIELDS_BYTES = 256, 64, 32 * 1024
 #: Levels of nesting around a message.
 _OUTER_LEVELS = 2
 
@@ -37,18 +37,19 @@ def decode_body(body: bytes) -> Request | None:
         encoded = _encode(fields)
         if not (encoded == body or has_unique_keys(body, encoded)) or not _LEGACY_FIELDS.isdisjoint(fields):
             return None
-        messages, tools = _items(fields.pop("messages")), fields.pop("tools", None)
-        decoded = tuple(map(_messages.get, map(bytes, messages)))
-        if not decoded or None in decoded:
+        messages, tools = items_of(fields.pop("messages")), fields.pop("tools", None)
+        decoded = _messages.get_all(map(bytes, messages))
+        if not all(decoded) or not decoded:
             return None
-        kept = _tools(bytes(tools)) if tools is not None else ()
-        return msgspec.structs.replace(_options(_encode(fields)), messages=decoded, tools=kept)
+        decoded_tools = _tools.get(bytes(tools)) if tools is not None else ()
+        options = _options.get(_encode(fields))
+        assert options is not None
+        return msgspec.structs.replace(options, messages=tuple(decoded), tools=decoded_tools or ())
     except (msgspec.DecodeError, UnicodeError, RecursionError, UsageError, KeyError):
         return None
 
 
-@lru_cache(_MAX_OPTIONS)
-def _options(fields: bytes) -> Request:
+def _new_options(fields: bytes) -> Request:
     """Decode all fields of a request but its messages and tools."""
     rest = b"," + fields[1:] if len(fields) > 2 else b"}"
     value = parse_object(b"{%b%b" % (_PLACEHOLDER, rest))
@@ -56,8 +57,7 @@ def _options(fields: bytes) -> Request:
     return decode_request(value)
 
 
-@lru_cache(_MAX_TOOLS)
-def _tools(data: bytes) -> tuple[Tool, ...]:
+def _new_tools(data: bytes) -> tuple[Tool, ...]:
     value = parse_object(b'{"tools":%b}' % data)
     check_depth(value)
     return decode_tools(value["tools"])
@@ -99,18 +99,25 @@ def _message_wire(message: Message) -> bytes:
         return b""
 
 
-_messages = ResentValues(_message, _message_wire)
+_messages, _options, _tools = (
+    ResentValues(_message, _message_wire),
+    ResentValues(_new_options),
+    ResentValues(_new_tools),
+)
 
 
 def encode_body(request: Request) -> bytes:
     """Encode a request, with the bytes of messages that are known already."""
     if not is_own(request):
         return encode_request(request)
-    wires = list(map(_messages.wire, request.messages))
-    fields = _fields_wire(request)
+    wires = _messages.wires(request.messages)
+    try:
+        model, fields = _encode(request.model), _fields_wire(request)
+    except (UnicodeEncodeError, TypeError, OverflowError):
+        return encode_request(request)
     if not fields or not all(wires):
         return encode_request(request)
-    return b'{"model":%b,"messages":[%b]%b' % (_encode(request.model), b",".join(wires), fields)
+    return b'{"model":%b,"messages":[%b]%b' % (model, b",".join(wires), fields)
 
 
 #: The encoded fields of recent requests, without model and messages, by the identity of what they are made of. Entries
@@ -121,16 +128,17 @@ _field_wires: dict[tuple[int, int, int, bool], tuple[Request, bytes]] = {}
 def _fields_wire(request: Request) -> bytes:
     """Return the end of a request after its messages, or empty bytes if its fields depend on the messages."""
     key = (id(request.options), id(request.tools), id(request.tool_choice), request.stream)
-    kept = _field_wires.get(key)
-    if kept is not None:
-        return kept[1]
+    entry = _field_wires.get(key)
+    if entry is not None:
+        return entry[1]
     if any(tool.kind == "custom" for tool in request.tools):
         return b""
-    if len(_field_wires) >= _MAX_OPTIONS:
-        _field_wires.clear()
-    fields = to_wire(encode_fields(request, set(), _tools_wire(request.tools) if request.tools else None))
+    fields = _encode(encode_fields(request, set(), _tools_wire(request.tools) if request.tools else None))
     wire = b"," + fields[1:] if len(fields) > 2 else b"}"
-    _field_wires[key] = (msgspec.structs.replace(request, messages=()), wire)
+    if len(wire) <= _MAX_FIELDS_BYTES:
+        if len(_field_wires) >= _MAX_FIELDS:
+            _field_wires.clear()
+        _field_wires[key] = (msgspec.structs.replace(request, messages=()), wire)
     return wire
 
 
@@ -139,11 +147,11 @@ _tool_wires: dict[int, tuple[tuple[Tool, ...], JSONValue]] = {}
 
 
 def _tools_wire(tools: tuple[Tool, ...]) -> JSONValue:
-    kept = _tool_wires.get(id(tools))
-    if kept is not None:
-        return kept[1]
+    entry = _tool_wires.get(id(tools))
+    if entry is not None:
+        return entry[1]
     if len(_tool_wires) >= _MAX_TOOLS:
         _tool_wires.clear()
-    wire: JSONValue = msgspec.Raw(to_wire(encode_tools(tools, same_protocol=True)))
+    wire: JSONValue = msgspec.Raw(_encode(encode_tools(tools, same_protocol=True)))
     _tool_wires[id(tools)] = (tools, wire)
     return wire

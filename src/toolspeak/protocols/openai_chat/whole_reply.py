@@ -2,6 +2,9 @@
 
 An ordinary reply contains text or function calls, and nothing else that needs attention. The results are those of
 `ReplyDecoder` and of the general part of `encode_reply`, to which all other replies are left.
+
+Everything that `ReplyDecoder` parses is declared here, too: undeclared values are skipped without a check of their
+characters and numbers, which `ReplyDecoder` repairs or rejects.
 """
 
 from __future__ import annotations
@@ -22,15 +25,24 @@ _Text: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
 _MAX_CALLS = 64
 
 
-class _InputDetails(msgspec.Struct, gc=False):
+class _InputDetails(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     cached_tokens: _Count | None = None
+    audio_tokens: int | None = None
+    image_tokens: int | None = None
+    text_tokens: int | None = None
 
 
-class _OutputDetails(msgspec.Struct, gc=False):
+class _OutputDetails(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     reasoning_tokens: _Count | None = None
+    audio_tokens: int | None = None
+    image_tokens: int | None = None
+    text_tokens: int | None = None
+    accepted_prediction_tokens: int | None = None
+    rejected_prediction_tokens: int | None = None
 
 
-class _Usage(msgspec.Struct, gc=False):
+class _Usage(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    total_tokens: int | None = None
     prompt_tokens: _Count = 0
     completion_tokens: _Count = 0
     prompt_tokens_details: _InputDetails | None = None
@@ -42,6 +54,7 @@ class _Usage(msgspec.Struct, gc=False):
 class _Function(msgspec.Struct, gc=False):
     name: _Text
     arguments: Annotated[str, msgspec.Meta(pattern=r"\S")]
+    input: None = None
 
 
 class _Call(msgspec.Struct, gc=False):
@@ -71,6 +84,7 @@ class _Message(msgspec.Struct, gc=False):
 class _Choice(msgspec.Struct, gc=False):
     message: _Message
     finish_reason: Literal["stop", "length", "content_filter", "tool_calls"]
+    index: int | None = None
     delta: None = None
     usage: None = None
     error: None = None
@@ -85,6 +99,11 @@ class _Completion(msgspec.Struct, gc=False):
     x_groq: None = None
     system_fingerprint: str | None = None
     service_tier: str | None = None
+    id: str | None = None
+    created: int | None = None
+    model: str | None = None
+    message: None = None
+    detail: None = None
 
 
 _decode = msgspec.json.Decoder(_Completion).decode
@@ -112,8 +131,8 @@ def decode_reply(body: bytes) -> list[Event] | None:
         events += (CallStart(index, call.function.name, call.id), CallArgs(index, call.function.arguments))
     events += map(CallEnd, range(len(calls)))
     if (usage := reply.usage) is not None:
-        given, made = usage.prompt_tokens_details, usage.completion_tokens_details
-        cached, reasoning = given and given.cached_tokens, made and made.reasoning_tokens
+        inputs, outputs = usage.prompt_tokens_details, usage.completion_tokens_details
+        cached, reasoning = inputs and inputs.cached_tokens, outputs and outputs.reasoning_tokens
         events.append(UsageSeen(Usage(usage.prompt_tokens, usage.completion_tokens, cached or 0, reasoning or 0)))
     events.append(Finish(reason))
     return events

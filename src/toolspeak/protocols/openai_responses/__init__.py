@@ -11,12 +11,13 @@ from ..shared.openai_errors import decode_error, encode_error
 from .parts import PROTOCOL
 from .reply_decoder import ReplyDecoder
 from .reply_encoder import ReplyEncoder, encode_reply
-from .request import decode_request, encode_request, needs_store, request_notes
+from .request import decode_body, decode_request, encode_request, needs_store, request_notes
 
 __all__ = [
     "PROTOCOL",
     "ReplyDecoder",
     "ReplyEncoder",
+    "decode_body",
     "decode_error",
     "decode_request",
     "encode_error",

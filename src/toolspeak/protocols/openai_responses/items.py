@@ -30,6 +30,7 @@ from ...core.types import (
 from ...errors import UsageError
 from ..shared.fields import filled, list_or_empty, object_or_empty, text_or_empty, to_wire, without
 from ..shared.request_parts import call_arguments, is_from_protocol
+from ..shared.resent_requests import items_of
 from ..shared.validation import array_field, name_field, object_field, text_field
 from .parts import ITEM, PHASE, PROTOCOL, decode_content, encode_content, is_item
 from .tools import ToolNames, flat_name
@@ -79,6 +80,42 @@ def _kind_of(item: JSONObject, path: str) -> str:
     if "id" in item:
         return "item_reference"
     raise UsageError(f"`{path}.type` is missing")
+
+
+class _ItemKind(msgspec.Struct):
+    type: str | None = None
+    role: str | None = None
+
+
+_decode_kind = msgspec.json.Decoder(_ItemKind).decode
+#: Starts of the usual items of agents. All other items are decoded to find their types.
+_RESULT_START = b'{"type":"function_call_output"'
+_MODEL_STARTS = (b'{"type":"function_call"', b'{"type":"reasoning"', b'{"type":"message","role":"assistant"')
+
+
+def _ends_message(item: bytes) -> bool:
+    """Whether an encoded item is a result or a message of the client."""
+    if item.startswith(_RESULT_START):
+        return True
+    if item.startswith(_MODEL_STARTS):
+        return False
+    kind = _decode_kind(item)
+    return kind.type in _OUTPUT_TYPES or (kind.type in (None, "", "message") and kind.role not in (None, "assistant"))
+
+
+def split_input(value: bytes) -> Iterator[bytes]:
+    """Split an encoded `input` behind the results and messages of the client. No message extends beyond such items."""
+    if value.startswith(b'"'):
+        yield value
+        return
+    group: list[bytes] = []
+    for item in map(bytes, items_of(value)):
+        group.append(item)
+        if _ends_message(item):
+            yield b"[%b]" % b",".join(group)
+            group = []
+    if group:
+        yield b"[%b]" % b",".join(group)
 
 
 class _ItemDecoder:

@@ -29,7 +29,7 @@ from ..shared.reply_encoder import FAILED_TURN, BaseReplyEncoder, CallEvent
 from .items import INSTRUCTIONS
 from .parts import ANNOTATION, ITEM, PHASE, PROTOCOL, RESPONSE, START
 from .request import encode_settings
-from .tools import ToolNames
+from .tools import ToolNames, tool_names
 
 _encode = msgspec.json.Encoder().encode
 #: The bytes between a text delta and its sequence number, and after the number.
@@ -99,7 +99,7 @@ class ResponseBuilder:
     """Builds the response object for one request."""
 
     def __init__(self, request: Request, id: str, created: int, model: str) -> None:
-        self.names = ToolNames(request.tools)
+        self.names = tool_names(request.tools)
         self._suffix = id.removeprefix("resp_")
         same_protocol = request.protocol == PROTOCOL
         extra = request.options.extra if same_protocol else {}
@@ -335,8 +335,9 @@ class ReplyEncoder(BaseReplyEncoder):
     def _open(self) -> Iterator[bytes]:
         if not self._opened:
             self._opened = True
+            response = msgspec.Raw(to_wire(self._builder.initial))
             for stage in ("created", "in_progress"):
-                yield self._event(f"response.{stage}", response=self._builder.initial)
+                yield self._event(f"response.{stage}", response=response)
 
     def _fail(self, failure: Failure) -> bytes:
         opening = b"".join(self._open())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ...core.parsing.tool_index import toolkit
 from ...core.types import (
     JSONObject,
     JSONValue,
@@ -26,10 +27,11 @@ from ...errors import UsageError
 from ..shared.dropped_fields import dropped_media_notes, foreign_notes, sendable_choice
 from ..shared.fields import ROUTING_FIELDS, filled, request_fields, to_wire, without
 from ..shared.request_parts import add_own_fields
+from ..shared.resent_requests import ResentRequests
 from ..shared.validation import bool_field, int_field, number_field, object_field, text_field
-from .items import INSTRUCTIONS, decode_input, encode_items
+from .items import INSTRUCTIONS, decode_input, encode_items, split_input
 from .parts import PROTOCOL, is_item
-from .tools import ToolNames, decode_choice, decode_tools, encode_choice, encode_tools, is_own
+from .tools import decode_choice, decode_tools, encode_choice, encode_tools, is_own, own_tools, tool_names
 
 #: Default name of a schema, because the API requires a name.
 _FORMAT_NAME = "reply"
@@ -71,6 +73,9 @@ def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
     )
 
 
+decode_body = ResentRequests("input", b'"."', decode_request, decode_input, decode_tools, split_input).decode
+
+
 def _instructions(value: JSONValue) -> tuple[Message, ...]:
     text = text_field(value, "instructions")
     return (Message("system", (TextPart(text),), extra={INSTRUCTIONS: True}),) if text else ()
@@ -80,7 +85,7 @@ def _options(fields: JSONObject, choice: ToolChoice, tools: tuple[Tool, ...]) ->
     form, rest = _text(fields.get("text"))
     extra = without(fields, *_REQUEST_FIELDS) | filled({"text": rest})
     choice_field = fields.get("tool_choice")
-    if is_object(choice_field) and choice_field != encode_choice(choice, ToolNames(tools)):
+    if is_object(choice_field) and choice_field != encode_choice(choice, tool_names(tools)):
         extra["tool_choice"] = choice_field
     return Options(
         int_field(fields.get("max_output_tokens"), "max_output_tokens"),
@@ -176,7 +181,10 @@ def encode_settings(request: Request) -> JSONObject:
     extra = options.extra if request.protocol in (PROTOCOL, "") else {}
     fields: JSONObject = {}
     choice = sendable_choice(request, PROTOCOL, is_own)
-    tools = encode_tools(request.tools, request.protocol)
+    if request.tools and request.protocol == PROTOCOL:
+        tools = toolkit(request.tools).derive_from_all(own_tools)
+    else:
+        tools = encode_tools(request.tools, request.protocol)
     if tools:
         fields["tools"] = tools
         choice_field = _encode_tool_choice(choice, request.tools, extra.get("tool_choice"))
@@ -193,7 +201,7 @@ def _encode_tool_choice(choice: ToolChoice, tools: tuple[Tool, ...], client_choi
     """Encode the tool choice. Return the client's original version if it still has the same meaning."""
     if is_object(client_choice) and decode_choice(client_choice, choice.parallel, tools) == choice:
         return client_choice
-    return encode_choice(choice, ToolNames(tools))
+    return encode_choice(choice, tool_names(tools))
 
 
 def _encode_text(form: ResponseFormat | None, extra: JSONObject) -> JSONObject:

@@ -12,9 +12,10 @@ from typing import Final
 
 import msgspec
 
+from ...core.parsing.tool_index import toolkit
 from ...core.types import JSONObject, JSONValue, Tool, ToolChoice, is_object
 from ...errors import UsageError
-from ..shared.fields import filled, without
+from ..shared.fields import filled, to_wire, without
 from ..shared.request_parts import choice_mode, custom_format, declared_tools
 from ..shared.tools_cache import cached_tools
 from ..shared.validation import array_field, bool_field, name_field, object_field, text_field
@@ -55,6 +56,11 @@ class ToolNames:
         if name in self._wire_names:
             return name
         return next((flat for flat, other in self._wire_names.items() if other.name == name), name)
+
+
+def tool_names(tools: tuple[Tool, ...]) -> ToolNames:
+    """Return the names of a request's tools."""
+    return toolkit(tools).derive_from_all(ToolNames)
 
 
 def flat_name(namespace: JSONValue, name: str) -> str:
@@ -98,6 +104,11 @@ def encode_tools(tools: Iterable[Tool], protocol: str) -> list[JSONObject]:
             listed = [{"type": "namespace", "name": namespace, "description": "", **fields, "tools": listed}]
         wire += listed
     return wire
+
+
+def own_tools(tools: tuple[Tool, ...]) -> JSONValue:
+    """Return the bytes of tools from this protocol."""
+    return msgspec.Raw(to_wire(encode_tools(tools, PROTOCOL)))
 
 
 def is_own(tool: Tool) -> bool:

@@ -138,14 +138,23 @@ def repair_json(payload: bytes) -> bytes | None:
 
 
 def to_wire(value: JSONValue) -> bytes:
-    """Encode a value as JSON. Lone surrogates become U+FFFD. Raises UsageError if JSON cannot express the value."""
+    """Encode a value as JSON. Lone surrogates become U+FFFD. Raises UsageError if JSON cannot express the value.
+
+    Values of type `msgspec.Raw` are encoded already.
+    """
     try:
         return _encode(value)
     except (UnicodeEncodeError, TypeError, OverflowError):  # `json` also accepts subclasses of str
         try:
-            return replace_surrogates(json.dumps(value, ensure_ascii=False)).encode()
+            return replace_surrogates(json.dumps(value, ensure_ascii=False, default=_decode_raw)).encode()
         except (TypeError, ValueError) as error:
             raise UsageError(f"the value cannot be encoded as JSON: {shorten(str(error))}") from None
+
+
+def _decode_raw(value: JSONValue) -> JSONValue:
+    if isinstance(value, msgspec.Raw):
+        return msgspec.json.decode(value)
+    raise TypeError(f"type `{type(value).__name__}` is not JSON")
 
 
 def to_line(value: JSONValue) -> bytes:

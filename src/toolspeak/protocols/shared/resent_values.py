@@ -6,13 +6,16 @@ keep the bytes that a decoded value has in a request to an upstream.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
-#: Maximum size of one generation, and of one value, in bytes of JSON. Decoded values take about twice as much memory.
-MAX_BYTES, MAX_VALUE_BYTES = 2 * 1024 * 1024, 64 * 1024
+#: Maximum memory of one generation, and maximum size of one value, in bytes of JSON. Coding agents send up to 75 kB of
+#: tools.
+MAX_BYTES, MAX_VALUE_BYTES = 5 * 1024 * 1024 // 2, 256 * 1024
+#: Approximate memory that an entry takes in addition to its texts.
+ENTRY_BYTES = 400
 
 
 class _Generation(Generic[T]):
@@ -28,10 +31,10 @@ class ResentValues(Generic[T]):
 
     Args:
         decode: decodes the bytes of a value. A value for which it returns None is not kept.
-        encode: returns the bytes of a decoded value for an upstream.
+        encode: returns the bytes of a decoded value for an upstream; needed only for `wire`.
     """
 
-    def __init__(self, decode: Callable[[bytes], T | None], encode: Callable[[T], bytes]) -> None:
+    def __init__(self, decode: Callable[[bytes], T | None], encode: Callable[[T], bytes] = lambda _: b"") -> None:
         self._decode = decode
         self._encode = encode
         self._young: _Generation[T] = _Generation()
@@ -46,8 +49,18 @@ class ResentValues(Generic[T]):
         if value is None:
             value = self._decode(data)
         if value is not None and len(data) <= MAX_VALUE_BYTES:
-            self._make_room(len(data)).by_bytes[data] = value
+            self._make_room(2 * len(data)).by_bytes[data] = value  # the bytes and what they say
         return value
+
+    def get_all(self, values: Iterable[bytes]) -> list[T | None]:
+        """Return `get` of each value. Most were in the request before."""
+        look_up = self._young.by_bytes.get
+        return [look_up(data) or self.get(data) for data in values]
+
+    def wires(self, values: Iterable[T]) -> list[bytes]:
+        """Return `wire` of each value."""
+        look_up = self._young.wires.get
+        return [entry[1] if (entry := look_up(id(value))) is not None else self.wire(value) for value in values]
 
     def wire(self, value: T) -> bytes:
         """Return the bytes of a value for an upstream."""
@@ -61,7 +74,7 @@ class ResentValues(Generic[T]):
 
     def _make_room(self, size: int) -> _Generation[T]:
         """Return the generation to keep a value in."""
-        if self._young.size + size > MAX_BYTES:
+        if self._young.size + size + ENTRY_BYTES > MAX_BYTES:
             self._old, self._young = self._young, _Generation()
-        self._young.size += size
+        self._young.size += size + ENTRY_BYTES
         return self._young

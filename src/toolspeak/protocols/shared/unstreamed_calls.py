@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace
 
 from ...core.events import CallArgs, CallEnd, CallStart, Event, OpaqueSeen
-from ...core.types import JSONValue, Message, Note, Opaque, ToolCall, is_object
+from ...core.types import JSONValue, Message, Note, Opaque, Request, ToolCall, is_object
 from .fields import MAX_CALLS, read_json, shorten, text_or_empty, to_wire
 from .reply_decoder import BaseReplyDecoder
 from .reply_encoder import CallEvent
@@ -53,6 +53,19 @@ def _sort_results(run: list[Message], calls: tuple[ToolCall, ...]) -> Iterator[M
     remaining = iter(sorted(sent_results, key=lambda result: places.get(result.id, len(calls))))
     for message in run:
         yield replace(message, results=tuple(next(remaining) for _ in message.results))
+
+
+def only_own_ids(request: Request | None) -> Request | None:
+    """Return a request if its messages can be decoded one by one: each result names an earlier call by its id."""
+    known: set[str] = set()
+    for message in request.messages if request is not None else ():
+        mixed = bool(message.calls and message.results)
+        if mixed or any(call.id.startswith(_GENERATED_ID) for call in message.calls):
+            return None
+        known.update(call.id for call in message.calls)
+        if any(result.id not in known for result in message.results):
+            return None
+    return request
 
 
 class CallIdAssigner:

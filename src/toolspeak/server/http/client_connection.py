@@ -134,6 +134,7 @@ class ClientConnection(asyncio.Protocol):
         self._write_stalls: WriteStalls | None = None
         self._read_paused = False
         self._writable: asyncio.Event | None = None
+        self.write_paused = False
 
     # ---- for the event loop and uvicorn
 
@@ -168,12 +169,13 @@ class ClientConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Parse received data, within limits."""
         self._idle_until = _NEVER
-        split = None
+        split = version = None
         self._takes_fast_path = True
         if self._fast_path is not None and self._complete and not self._pending_bytes and not self.answering:
             split = self._fast_path.known_heads.split(data)
-            known = split and self._fast_path.known_heads.by_digest.get(split[0])
-            if split and known and self._take_known(known, split[1]):
+            version = split and self._fast_path.version()  # before the access check, during which it may change
+            head = split and self._fast_path.known_heads.by_digest.get(split[0])
+            if split and head and head.version == version and self._take_known(head, split[1]):
                 return
         self._progressed = self._complete and not self._pending_bytes  # true for the first data of a request
         self._pending_bytes += len(data)
@@ -184,8 +186,8 @@ class ClientConnection(asyncio.Protocol):
         except httptools.HttpParserError:
             self._refuse_invalid()
             return
-        if split is not None and self._takes_fast_path:
-            self._remember(split[0])
+        if split is not None and version is not None and self._takes_fast_path:
+            self._remember(split[0], version)
         if self._pending_bytes > _MAX_HEAD_BYTES:
             self._refuse(_TOO_LARGE)
         elif self._complete and (not self._pending_bytes or self.answering):
@@ -205,6 +207,7 @@ class ClientConnection(asyncio.Protocol):
             if current.on_pause is not None:
                 current.on_pause(True)
         self._writable = asyncio.Event()
+        self.write_paused = True
         self._stall_timer = self.loop.call_later(self.write_seconds, self.transport.abort)
 
     def resume_writing(self) -> None:
@@ -213,6 +216,7 @@ class ClientConnection(asyncio.Protocol):
         if self._write_stalls is not None:
             self._write_stalls.end()
         writable, self._writable = self._writable, None
+        self.write_paused = False
         if writable is not None:
             writable.set()
         if self.current is not None and self.current.on_pause is not None:
@@ -230,10 +234,6 @@ class ClientConnection(asyncio.Protocol):
     @property
     def answering(self) -> bool:
         return self.current is not None and not self.current.response_complete
-
-    @property
-    def write_paused(self) -> bool:
-        return self._writable is not None
 
     async def drain(self) -> None:
         """Wait until the client has read enough of what was written."""
@@ -331,29 +331,30 @@ class ClientConnection(asyncio.Protocol):
 
     # ---- requests whose head is known
 
-    def _take_known(self, known: KnownHead, body: bytes) -> bool:
+    def _take_known(self, head: KnownHead, body: bytes) -> bool:
         """Answer a request whose head is known, without parser and task. Returns False if it needs them."""
         fast_path = self._fast_path
-        if fast_path is None or known.version != fast_path.version() or self._overloaded():
+        if fast_path is None or self._overloaded():
             return False
-        request = HttpRequest(self, {**known.scope, **self._addresses}, body=body)
-        request.admitted = (known.route, known.caller)
+        request = HttpRequest(self, {**head.scope, **self._addresses}, body=body)
+        request.admitted = (head.route, head.caller)
         before = self.current, self.newest
         self.current = self.newest = request
         if fast_path.take(request):
+            self._stop_timer()  # that of a new connection
             return True
         self.current, self.newest = before
         self._takes_fast_path = False
         return False
 
-    def _remember(self, digest: bytes) -> None:
+    def _remember(self, digest: bytes, version: object) -> None:
         """Remember the head of an admitted request that the parser found complete."""
         request, fast_path = self.newest, self._fast_path
         if fast_path is None or request is None or request.admitted is None or not request.keep_alive:
             return
         route, caller = request.admitted
         if self._complete and fast_path.may_remember(caller):
-            fast_path.known_heads.remember(digest, request.scope, route, caller, fast_path.version())
+            fast_path.known_heads.remember(digest, request.scope, route, caller, version)
 
     # ---- internal
 

@@ -2,7 +2,7 @@
 
 A client repeats the head of its requests byte for byte, except for the value of Content-Length. A repeated head needs
 neither parsing nor another access check, as long as the keys are the same. Heads contain keys, so only a keyed hash of
-each is kept, and nothing that was in its credential headers.
+each is kept, and nothing that was in its credential headers. A head with a query that may contain a key is not kept.
 """
 
 from __future__ import annotations
@@ -57,7 +57,10 @@ class KnownHeads:
         return digest.digest(), data[end + len(_END) :]
 
     def remember(self, digest: bytes, scope: Scope, route: Route, caller: Caller, version: object) -> None:
-        """Remember a head that was parsed and admitted."""
+        """Remember a head that was parsed and admitted, unless its query may contain a key."""
+        query = scope["query_string"]
+        if b"key" in query or b"%" in query:
+            return
         headers = [each for each in scope["headers"] if each[0] in _KEPT_HEADERS]
         if len(self.by_digest) >= _MAX_HEADS:
             self.by_digest.clear()

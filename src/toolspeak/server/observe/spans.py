@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Tracer
     from opentelemetry.util.types import AttributeValue
 
-#: Maximum length of a model name; longer names are truncated.
-_MAX_MODEL_CHARS = 256
+_MAX_MODEL_CHARS = 256  # maximum length of a model name; longer names are truncated
 #: Trace propagation headers; OpenTelemetry sees no other part of a request.
 _TRACE_HEADERS = frozenset({b"traceparent", b"tracestate", b"baggage", b"b3"})
 _MAX_HEADER_BYTES = 8192
@@ -31,7 +30,6 @@ class Spans:
         self._tracer = tracer
 
     def trace_request(self, record: RequestRecord, context: RequestContext, provider: str) -> None:
-        """Export the span of a finished request."""
         from opentelemetry.propagate import extract
         from opentelemetry.trace import SpanKind, Status, StatusCode
 

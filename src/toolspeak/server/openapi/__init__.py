@@ -15,11 +15,9 @@ from .schemas import BODIES, ERRORS, PAGES, REPLIES, Page, components
 
 __all__ = ["PAGE_HEADERS", "SUMMARIES", "document", "page"]
 
-#: Placeholder for a name in the paths of the route table.
-_NAME = "NAME"
+_NAME = "NAME"  # placeholder for a name in the paths of the route table
 _NAME_PARAMETER: JSONObject = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
 
-#: Maps a client protocol or page to its summary.
 SUMMARIES = {
     "openai_chat": "Chat completion (OpenAI Chat Completions)",
     "openai_responses": "Create a response (OpenAI Responses)",
@@ -29,17 +27,10 @@ SUMMARIES = {
     "ollama_generate": "Complete a prompt (Ollama generate)",
     **{name: page.summary for name, page in PAGES.items()},
 }
-_TAGS = {
-    "openai": "OpenAI",
-    "anthropic": "Anthropic",
-    "gemini": "Gemini",
-    "ollama": "Ollama",
-    "models": "OpenAI",
-    "model": "OpenAI",
-}
+_OPENAI = dict.fromkeys(("openai", "models", "model"), "OpenAI")
+_TAGS = {**_OPENAI, "anthropic": "Anthropic", "gemini": "Gemini", "ollama": "Ollama"}
 _OWN_TAG = "Server"
-#: Default for pages missing from `PAGES`, so the document can still be generated.
-_UNKNOWN = Page("")
+_UNKNOWN = Page("")  # default for pages missing from `PAGES`, so the document can still be generated
 
 #: Ways to send a key; one is enough. Servers that require no keys accept requests without one.
 _SCHEMES: JSONObject = {
@@ -58,7 +49,6 @@ _SECURITY: dict[str, list[JSONValue]] = {"open": [], "client": _CLIENT, "admin":
 _TEXTS = {"docs": "text/html", "session": "text/html"}
 _TEXT = "text/plain"
 _JSON = "application/json"
-#: Maps a client protocol to the media type of its streams.
 _STREAMS = {"ollama": "application/x-ndjson", "ollama_generate": "application/x-ndjson"}
 _STREAM = "text/event-stream"
 
@@ -81,27 +71,24 @@ def document(version: str) -> JSONObject:
     paths: JSONObject = {}
     for (method, path), route in sorted(all_routes().items()):
         if method != "HEAD":
-            template = path.replace(_NAME, "{name}")
-            paths.setdefault(template, {})[method.lower()] = _operation(method, path, route)
-    return {
-        "openapi": "3.1.0",
-        "info": {
-            "title": "toolspeak",
-            "version": version,
-            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
-            "description": "Tool calling for any language model, in the protocol that your client already uses.",
-        },
-        "paths": paths,
-        "components": {"schemas": components(), "securitySchemes": _SCHEMES},
+            paths.setdefault(path.replace(_NAME, "{name}"), {})[method.lower()] = _operation(method, path, route)
+    info: JSONObject = {
+        "title": "toolspeak",
+        "version": version,
+        "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        "description": "Tool calling for any language model, in the protocol that your client already uses.",
     }
+    schemas: JSONObject = {"schemas": components(), "securitySchemes": _SCHEMES}
+    return {"openapi": "3.1.0", "info": info, "paths": paths, "components": schemas}
 
 
 def _operation(method: str, path: str, route: Route) -> JSONObject:
     name = route.client_protocol or route.page
     described = PAGES.get(route.page, _UNKNOWN)
     sent = BODIES[route.client_protocol] if route.client_protocol else described.request
+    words = "".join(letter if letter.isalnum() else "_" for letter in path.replace(_NAME, "name"))
     operation: JSONObject = {
-        "operationId": _identifier(method, path),
+        "operationId": f"{method.lower()}_{words.strip('_') or 'root'}",
         "summary": SUMMARIES.get(name, name),
         "tags": [_TAGS.get(name.partition("_")[0], _OWN_TAG)],
         "security": _SECURITY[route.level],
@@ -117,20 +104,11 @@ def _operation(method: str, path: str, route: Route) -> JSONObject:
     return operation
 
 
-def _identifier(method: str, path: str) -> str:
-    words = "".join(letter if letter.isalnum() else "_" for letter in path.replace(_NAME, "name"))
-    return f"{method.lower()}_{words.strip('_') or 'root'}"
-
-
 def _responses(route: Route) -> JSONObject:
     error: JSONObject = {_JSON: {"schema": ERRORS[route.error_protocol]}}
     errors = {status: why for status, why in _ERRORS.items() if route.client_protocol or status not in _MODEL_ONLY}
-    responses: JSONObject = {
-        "200": {
-            "description": SUMMARIES.get(route.client_protocol or route.page, "Success"),
-            "content": _success_content(route),
-        }
-    }
+    summary = SUMMARIES.get(route.client_protocol or route.page, "Success")
+    responses: JSONObject = {"200": {"description": summary, "content": _success_content(route)}}
     if route.level != "open":
         responses |= {status: {"description": why, "content": error} for status, why in errors.items()}
     return {**responses, "default": {"description": "An error", "content": error}}
@@ -165,7 +143,6 @@ code { font-family: ui-monospace, monospace; } b { display: inline-block; min-wi
 
 @cache
 def page(version: str) -> bytes:
-    """Render the document as an HTML page."""
     description = document(version)
     by_tag: dict[str, list[str]] = {}
     for path, operations in description["paths"].items():

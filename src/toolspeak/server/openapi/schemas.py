@@ -18,7 +18,6 @@ OBJECT: JSONObject = {"type": "object"}
 
 @cache
 def components() -> JSONObject:
-    """Return the schemas by name."""
     return msgspec.json.decode(files(__name__.rpartition(".")[0]).joinpath("components.json").read_bytes())
 
 
@@ -26,7 +25,6 @@ def _ref(name: str) -> JSONObject:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-#: Maps a client protocol to the schemas of its requests, replies and errors.
 _SCHEMAS = {
     "openai_chat": ("ChatRequest", "ChatReply", "OpenAIError"),
     "openai_responses": ("ResponsesRequest", "ResponsesReply", "OpenAIError"),
@@ -41,18 +39,12 @@ ERRORS = {name: _ref(each[2]) for name, each in _SCHEMAS.items()}
 
 
 class Page(NamedTuple):
-    """How the document describes a page."""
-
     summary: str
-    #: Schema of the reply; None if the reply is text.
-    reply: JSONObject | None = None
-    #: Schema of the request; None if it has no body.
-    request: JSONObject | None = None
-    #: What the name in the path is.
-    name: str = "the name of a model"
+    reply: JSONObject | None = None  # schema of the reply; None if the reply is text
+    request: JSONObject | None = None  # schema of the request; None if it has no body
+    name: str = "the name of a model"  # what the name in the path is
 
 
-#: Pages of the route table.
 PAGES: dict[str, Page] = {
     "root": Page("Plain-text status; browsers get the web page"),
     "docs": Page("This document as a web page"),

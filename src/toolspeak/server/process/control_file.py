@@ -14,20 +14,16 @@ from pathlib import Path
 import msgspec
 
 _SUFFIX = ".server"
-#: Limits on the number and size of control files to read.
 _MAX_SERVERS, _MAX_BYTES = 32, 4096
 
 
 class ControlFile(msgspec.Struct, frozen=True):
-    """Address and session token of a server."""
-
     url: str
     token: str
     pid: int = 0
 
 
 def write_control_file(folder: Path, port: int, control: ControlFile) -> Path:
-    """Write the control file and return its path."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=folder, suffix=".half")  # created with mode 0600
     with os.fdopen(handle, "wb") as file:

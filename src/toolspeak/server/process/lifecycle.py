@@ -21,11 +21,9 @@ if TYPE_CHECKING:
     from ..observe.spans import Spans
     from ..proxy.fast_exchange import FastExchange
 
-#: The pages that `Lifecycle.show` serves.
 PAGES = frozenset({"health", "metrics", "ready"})
 _access = logging.getLogger("toolspeak.access")
-#: Seconds for cancelled requests to send their error responses.
-FINAL_RESPONSE_SECONDS = 2.0
+FINAL_RESPONSE_SECONDS = 2.0  # seconds for cancelled requests to send their error responses
 
 
 class ServerShuttingDown(ToolspeakError):
@@ -74,8 +72,7 @@ class Lifecycle:
         self._access_log = access_log
         self._running: set[asyncio.Task[object]] = set()
         self._broken: set[asyncio.Task[object]] = set()
-        #: The requests that are answered without a task.
-        self.exchanges: set[FastExchange] = set()
+        self.exchanges: set[FastExchange] = set()  # the requests that are answered without a task
 
     def join(self, board: WorkerCounters) -> None:
         """Join the other workers: continue the counters of the previous worker and report the sum of all."""
@@ -129,7 +126,6 @@ class Lifecycle:
         await respond(send, status, msgspec.json.encode({"status": word}))
 
     def all_counters(self) -> Counters:
-        """Return the summed counters of all workers."""
         return sum_counters((self.own_counters(), *self._others()))
 
     def own_counters(self, *, ended: bool = False) -> Counters:
@@ -137,12 +133,9 @@ class Lifecycle:
         numbers = self.metrics.counters
         numbers.gauges = {}
         if not ended:
-            numbers.gauges = {
-                "toolspeak_requests_in_flight": float(len(self._running) + len(self.exchanges)),
-                "toolspeak_draining": float(self.draining),
-                "toolspeak_workers": 1.0,
-                **gauges_of_this_process(),
-            }
+            in_flight = float(len(self._running) + len(self.exchanges))
+            numbers.gauges = {"toolspeak_requests_in_flight": in_flight, "toolspeak_draining": float(self.draining)}
+            numbers.gauges |= {"toolspeak_workers": 1.0, **gauges_of_this_process()}
         return numbers
 
     # ---- shutdown

@@ -46,10 +46,8 @@ _GC_THRESHOLD = 10_000
 _SWITCH_SECONDS = 0.001
 #: File descriptors reserved for other purposes than connections: log, state, event loop, libraries.
 _OTHER_FILES = 128
-#: File descriptors per client: its own connection and one to the upstream.
-_FILES_PER_CLIENT = 2
-#: Upper bound for the limit on open files; enough for 100,000 clients.
-_MAX_FILES = 1 << 18
+_FILES_PER_CLIENT = 2  # file descriptors per client: its own connection and one to the upstream
+_MAX_FILES = 1 << 18  # upper bound for the limit on open files; enough for 100,000 clients
 #: Seconds after startup before the engine is preloaded, so early requests are not delayed.
 _PRELOAD_DELAY_SECONDS = 1.0
 #: uvicorn calls `on_tick` this many times a second. Counters are published once a second.
@@ -57,11 +55,8 @@ _TICKS_PER_SECOND = 10
 
 
 class ServerOptions(msgspec.Struct, frozen=True):
-    """Options of the server process."""
-
     workers: int = 1
-    #: Seconds for running requests to finish during shutdown.
-    drain: float = 30.0
+    drain: float = 30.0  # seconds for running requests to finish during shutdown
     #: Seconds to keep accepting connections at the start of a shutdown, for load balancers that poll `/ready`.
     linger: float = 0.0
 
@@ -100,7 +95,6 @@ class ToolspeakServer(uvicorn.Server):
         self._linger_until: float | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start listening for connections and for SIGHUP."""
         if self._counters is not None:
             await self._app.join_workers(self._counters.folder, self._counters.slot)
         await super().startup(sockets)
@@ -210,7 +204,17 @@ def serve(
     limit = raise_file_limit()
     sockets = bind_sockets(host, port)
     ready = partial(on_ready, sockets[0].getsockname()[1])
-    run_process = partial(_run_process, app, make_gateway, options, sockets, _max_connections(limit))
+
+    def run_process(worker: Worker | None, counters: WorkerCounters | None, ready: Callable[[], None]) -> None:
+        if counters is not None:
+            app.lifecycle.join(counters)
+        config = _uvicorn_config(app, options, _max_connections(limit))
+        # Exclude loaded modules from garbage collection: scanning them would pause all requests.
+        gc.freeze()
+        gc.set_threshold(_GC_THRESHOLD, *gc.get_threshold()[1:])
+        sys.setswitchinterval(_SWITCH_SECONDS)
+        ToolspeakServer(config, app, make_gateway, options, worker, counters, ready).run(sockets)
+
     if options.workers == 1:
         run_process(None, None, ready)
         return 0
@@ -228,20 +232,8 @@ def serve(
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _run_process(
-    app: App,
-    make_gateway: Callable[[], Gateway],
-    options: ServerOptions,
-    sockets: list[socket.socket],
-    max_connections: int | None,
-    worker: Worker | None,
-    counters: WorkerCounters | None,
-    on_ready: Callable[[], None],
-) -> None:
-    """Run one server process."""
-    if counters is not None:
-        app.lifecycle.join(counters)
-    config = uvicorn.Config(
+def _uvicorn_config(app: App, options: ServerOptions, max_connections: int | None) -> uvicorn.Config:
+    return uvicorn.Config(
         app,
         access_log=False,
         log_config=None,
@@ -255,11 +247,6 @@ def _run_process(
         server_header=False,
         proxy_headers=False,  # not needed, and it would cost time on every request
     )
-    # Exclude loaded modules from garbage collection: scanning them would pause all requests.
-    gc.freeze()
-    gc.set_threshold(_GC_THRESHOLD, *gc.get_threshold()[1:])
-    sys.setswitchinterval(_SWITCH_SECONDS)
-    ToolspeakServer(config, app, make_gateway, options, worker, counters, on_ready).run(sockets)
 
 
 def load_engine() -> None:
@@ -280,8 +267,7 @@ def bind_sockets(host: str, port: int) -> list[socket.socket]:
                 listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if family == socket.AF_INET6:
                 listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            actual_port = port or sockets[0].getsockname()[1]
-            listener.bind((address[0], actual_port, *address[2:]))
+            listener.bind((address[0], port or sockets[0].getsockname()[1], *address[2:]))
             # From now on, connections queue and are not refused while workers start.
             listener.listen(_BACKLOG)
     except (OSError, OverflowError, UnicodeError) as error:  # OverflowError: invalid port; UnicodeError: invalid name

@@ -19,16 +19,13 @@ import msgspec
 from ...core.types import JSONObject, JSONValue
 
 _log = logging.getLogger("toolspeak.server")
-#: Suffix of a socket's file name, after the worker number.
-_SUFFIX = ".ask"
+_SUFFIX = ".ask"  # suffix of a socket's file name, after the worker number
 #: Call timeout. Even a worker that is busy with a stream responds within milliseconds.
 _TIMEOUT_SECONDS = 3.0
 #: Maximum size of a call. Responses need no limit: they are bounded by what a worker stores.
 _MAX_REQUEST_BYTES = 64 * 1024
-#: Maximum length of a socket path that every system accepts.
-_MAX_PATH_BYTES = 100
+_MAX_PATH_BYTES = 100  # maximum length of a socket path that every system accepts
 
-#: Handler that takes the method name and the arguments of a call.
 RpcHandler: TypeAlias = Callable[[str, JSONObject], Awaitable[JSONValue]]
 
 
@@ -45,7 +42,6 @@ class WorkerRpc:
         self._server: asyncio.Server | None = None
 
     async def listen(self) -> None:
-        """Start accepting calls."""
         with suppress(FileNotFoundError):  # remove the socket of the previous worker
             (self._folder / self._name).unlink()
         try:
@@ -55,7 +51,6 @@ class WorkerRpc:
             _log.warning("cannot listen for calls from other workers: %s", error)
 
     async def close(self) -> None:
-        """Stop accepting calls."""
         if self._server is not None:
             self._server.close()
             with suppress(FileNotFoundError):
@@ -94,7 +89,6 @@ class WorkerRpc:
 
 
 async def _read_request(reader: asyncio.StreamReader) -> bytes:
-    """Read a complete call."""
     pieces: list[bytes] = []
     size = 0
     while size <= _MAX_REQUEST_BYTES and (piece := await reader.read(_MAX_REQUEST_BYTES)):

@@ -21,8 +21,7 @@ from typing import NamedTuple
 from ...errors import UsageError
 
 _log = logging.getLogger("toolspeak.server")
-#: Maximum number of workers; more than machines have cores.
-MAX_WORKERS = 256
+MAX_WORKERS = 256  # maximum number of workers; more than machines have cores
 #: Exit status of a uvicorn process that could not start. A replacement would fail as well.
 _COULD_NOT_START = 3
 #: A worker that dies within this time after its start is replaced after a pause, to avoid a busy loop.
@@ -34,8 +33,7 @@ class Worker(NamedTuple):
     """The identity of a worker process: its number, and a pipe that closes when the parent dies."""
 
     place: int
-    #: Carries no data; it becomes readable when the parent dies.
-    parent_pipe: int
+    parent_pipe: int  # carries no data; it becomes readable when the parent dies
 
     @staticmethod
     def listen_to_signals() -> None:

@@ -54,7 +54,7 @@ class ClientProtocol(msgspec.Struct, frozen=True):
     #: Name of the list of answers in a reply, if a request can ask for several.
     answers: str
     #: Decodes an ordinary body faster than `decode`; returns None for all others.
-    decode_body: Callable[[bytes], Request | None] | None
+    decode_body: Callable[..., Request | None] | None
 
     def check(self, request: Request, plan: str, upstream: str) -> None:
         """Raise NotKeptError if a request needs stored state that neither toolspeak nor the upstream has."""

@@ -52,7 +52,7 @@ _LOADING_PROTOCOL = "ollama"
 #: Size limit for the `x-toolspeak` header, low enough for common header limits.
 _MAX_EXTENSION_BYTES = 2048
 #: Size of the id in that header, with its name.
-_ID_BYTES = 64
+_ID_BYTES = len('"id":"",') + 32
 
 
 class RequestRecord(msgspec.Struct, frozen=True):
@@ -148,7 +148,7 @@ class Exchange:
         self._check_seconds = keep_alive / CHECKS_PER_PERIOD
         self._notes: list[Note] = []
         #: Encodes a batch of events of the stream.
-        self._encode: Callable[[list[Event]], bytes] = bytes
+        self._encode: Callable[[list[Event]], bytes] = _encode_nothing
         self._call_ids: list[str] = []
         self._last_batch: list[Event] = []
         #: The first events of an answer that is not streamed, if they were received before `_complete`.
@@ -357,7 +357,7 @@ class Exchange:
             body = protocol.reply(reply, request, events=final_events(events, reply, last_answer), **naming)
         else:
             body = protocol.reply(reply, request, **naming)
-        return [call.id for call in reply.calls], body
+        return [call.id for call in reply.calls] if reply.calls else [], body
 
     async def _finish(self, planned: PlannedTurn, target: Target, ids: list[str], body: bytes) -> None:
         """Send a complete answer. `ids` are those of its calls."""
@@ -503,6 +503,10 @@ class Exchange:
         failure = outcome.failure.message if outcome.failure is not None else ""
         warnings, trace = outcome.warnings, outcome.trace
         return RequestRecord(*about, outcome.requests, warnings, failure, trace, tuple(self._notes), upstream)
+
+
+def _encode_nothing(events: list[Event]) -> bytes:
+    return b""
 
 
 @lru_cache(256)

@@ -24,7 +24,7 @@ from ..asgi import Headers, error_headers
 from ..observe.request_context import RequestContext
 from .exchange import CHECKS_BEFORE_START, Exchange, for_upstream
 from .previous_responses import RESPONSES, PreviousResponses
-from .upstream_router import Target
+from .upstream_router import Recipe, Target
 
 if TYPE_CHECKING:
     from ..http.http_request import HttpRequest
@@ -53,18 +53,14 @@ class FastExchange(Exchange):
         self._body = body
         protocol, gateway = self._protocol, self._gateway
         values: JSONObject = {}  # needed only where there is no `decode_body`
-        request = protocol.decode_body(body) if protocol.decode_body is not None else None
+        request = protocol.decode_body(body, **fields) if protocol.decode_body is not None else None
         if request is None:
             values = read_object(body)
             request = protocol.decode(values, **fields)
         self._request = self._client_request = request
         recipe = gateway.recipe(request, caller)
-        if recipe is not None:
-            target = recipe.target
-            planned = target.maker.make_from(recipe.turn, for_upstream(request, target), self._see)
-            if planned is not None:
-                self._target, self._planned, self._request = target, planned, planned.request
-                return True
+        if recipe is not None and self._plan_from(recipe, request):
+            return True
         check_request(request, len(body))
         self._target = target = gateway.target(request, caller)
         memory = target.maker.tool_memory
@@ -73,13 +69,27 @@ class FastExchange(Exchange):
         if protocol.loads_models and not request.messages:
             return False
         if protocol.name == RESPONSES:
-            self._previous = PreviousResponses(memory, target.tenant, protocol.name, values)
+            self._previous = PreviousResponses(memory, target.tenant, protocol.name, values or body)
         notes = (*routing_notes(request), *protocol.request_notes(values))
         planned = target.maker.make(for_upstream(request, target), target.settings, target.tenant, notes, self._see)
         self._adopt(planned, request, target)
-        if not values and self._previous is None:
+        if not values:
             gateway.remember_recipe(request, caller, target, planned, notes)
         return isinstance(planned.turn, EngineTurn)
+
+    def _plan_from(self, recipe: Recipe, request: Request) -> bool:
+        """Plan the turn as that of an earlier request. Returns False if it may have to be planned differently."""
+        target, protocol = recipe.target, self._protocol
+        if protocol.name == RESPONSES:
+            if protocol.needs_store(request):
+                return False
+            memory = target.maker.tool_memory
+            self._previous = PreviousResponses(memory, target.tenant, protocol.name, self._body)
+        planned = target.maker.make_from(recipe.turn, for_upstream(request, target), self._see)
+        if planned is None:
+            return False
+        self._target, self._planned, self._request = target, planned, planned.request
+        return True
 
     def start_now(self, http: HttpRequest, context: RequestContext) -> bool:
         """Send the request upstream. Returns False if there is no idle connection."""
@@ -137,10 +147,14 @@ class FastExchange(Exchange):
 
     def _answer_now(self, planned: PlannedTurn, target: Target, request: Request) -> None:
         events = self._earlier
-        self._notes += [event.note for event in events if type(event) is Noted]
-        self._raise_failure(planned.turn)
+        if Noted in set(map(type, events)):
+            self._notes += [event.note for event in events if type(event) is Noted]
+        outcome = planned.turn.outcome
+        if outcome is None or outcome.failure is not None:
+            self._raise_failure(planned.turn)
         ids, body = self._encode_reply(planned, target, request, events, 0, self._naming(request))
-        target.maker.tool_memory.remember(target.tenant, planned.request, ids)
+        if ids:
+            target.maker.tool_memory.remember(target.tenant, planned.request, ids)
         self._store_now(planned.request, body)
         self._respond_now(200, body, self._extension_header(planned))
 
@@ -152,7 +166,9 @@ class FastExchange(Exchange):
         """Go on in a task."""
         self._http.on_lost = self._http.on_pause = None
         self._turn = None
-        self.goes_on()
+        goes_on = self.goes_on
+        self._forget_callbacks()
+        goes_on()
 
     async def go_on(self) -> None:
         """Run the rest of the exchange, which has to wait for something."""
@@ -237,4 +253,10 @@ class FastExchange(Exchange):
         planned, _, request = self._known()
         self._http.on_lost = self._http.on_pause = None
         self._record = self._record_of(planned, request)
-        self.finished()
+        finished = self.finished
+        self._forget_callbacks()
+        finished()
+
+    def _forget_callbacks(self) -> None:
+        """Break a reference cycle, so that the bytes of the request are freed as soon as it has ended."""
+        del self.finished, self.goes_on

@@ -26,14 +26,14 @@ _MAX_CHAIN = 1000
 class PreviousResponses:
     """Resolves a request's references to earlier responses, and stores its own response for later requests."""
 
-    def __init__(self, memory: ToolMemory, tenant: str, protocol: str, body: Mapping[str, JSONValue]) -> None:
+    def __init__(self, memory: ToolMemory, tenant: str, protocol: str, body: Mapping[str, JSONValue] | bytes) -> None:
         self._memory = memory
         self._tenant = tenant
         self._store = ResponseStore(memory, tenant)
         self._supported = protocol == RESPONSES
         #: Whether stored data may be needed: the protocol uses stored responses, or the memory is shared.
         self.in_use = self._supported or memory.is_shared
-        self._body = body
+        self._body = body  # bytes are parsed only if they are needed
         self._path: list[str] = []
         #: The id of the stored response that this request continues; empty if there is none.
         self.previous_id = ""
@@ -42,7 +42,7 @@ class PreviousResponses:
 
     async def expand(self) -> Mapping[str, JSONValue]:
         """Return the request body with all references resolved. Unknown references are left unchanged."""
-        body = await self._with_items(self._body)
+        body = await self._with_items(_parsed(self._body))
         previous = body.get(_PREVIOUS)
         before = await self._history(previous) if isinstance(previous, str) and previous else None
         self._body = body
@@ -84,7 +84,7 @@ class PreviousResponses:
         if response.get("status") != "failed" and len(self._path) < _MAX_CHAIN:
             rest = {name: value for name, value in response.items() if name != "output"}
             self.stored_id = str(response.get("id") or "")
-            self._store.put(response.get("id"), StoredResponse(_items(self._body), items, self._path, rest))
+            self._store.put(response.get("id"), StoredResponse(_items(_parsed(self._body)), items, self._path, rest))
 
     async def _with_items(self, body: Mapping[str, JSONValue]) -> Mapping[str, JSONValue]:
         items = body.get("input")
@@ -105,6 +105,10 @@ class PreviousResponses:
             return None
         self._path = [*last[0].path, previous]
         return [item for response in (*before, *last) for item in (*response.input, *response.output)]
+
+
+def _parsed(body: Mapping[str, JSONValue] | bytes) -> Mapping[str, JSONValue]:
+    return msgspec.json.decode(body) if isinstance(body, bytes) else body
 
 
 def _items(body: Mapping[str, JSONValue]) -> list[JSONValue]:

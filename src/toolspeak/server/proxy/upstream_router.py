@@ -220,9 +220,9 @@ class Gateway:
 
     def target(self, request: Request, caller: Caller = ANONYMOUS) -> Target:
         """Return the target of a request. Raises UnknownModel, or Unauthorized if a required key is missing."""
-        known = self._targets.get((id(caller), request.model, request.protocol))
-        if known is not None:
-            return known[1]
+        entry = self._targets.get((id(caller), request.model, request.protocol))
+        if entry is not None:
+            return entry[1]
         target = self._find_target(request, caller)
         if not (caller.own_keys or caller.from_page):  # such a caller is never the same object again
             if len(self._targets) >= _MAX_TARGETS:

@@ -5,7 +5,9 @@ An entry refers to existing objects instead of copying them. Only the messages o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import zlib
+from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
 
 import msgspec
 from msgspec.structs import replace
@@ -155,3 +157,30 @@ def _with_messages(entry: RecordingEntry, messages: list[tuple[Message, ...]]) -
         for each, its in zip(trace.attempts, messages, strict=True)
     )
     return replace(entry, record=replace(record, trace=replace(trace, attempts=attempts)), messages=b"")
+
+
+_encoder = msgspec.msgpack.Encoder(enc_hook=Secret.reveal)
+
+
+def encode_entries(entries: Sequence[RecordingEntry]) -> bytes:
+    """Encode entries. Raises ValueError, OverflowError or TypeError for values that MessagePack does not have."""
+    return _encoder.encode(entries)
+
+
+def compress(entries: Sequence[RecordingEntry]) -> bytes | None:
+    """Compress entries together, because neighbours have much in common. Returns None if one cannot be encoded."""
+    try:
+        return zlib.compress(encode_entries(entries), zlib.Z_BEST_SPEED)
+    except (ValueError, OverflowError, TypeError):  # a lone surrogate, or a number beyond 64 bits
+        return None
+
+
+@cache
+def _decoder() -> msgspec.msgpack.Decoder[list[RecordingEntry]]:
+    return msgspec.msgpack.Decoder(list[RecordingEntry], dec_hook=lambda kind, value: Secret(value))
+
+
+@lru_cache(maxsize=1)  # callers look at one entry after the other
+def decompress(data: bytes) -> dict[str, RecordingEntry]:
+    """Return compressed entries by id."""
+    return {entry.record.id: entry for entry in _decoder().decode(zlib.decompress(data))}

@@ -1,13 +1,18 @@
 """In-memory recorder of the most recent requests.
 
-The number and total size of entries are limited; the oldest entries are evicted first. Entries contain secrets; `views`
-renders and redacts them on demand. An optional sink receives every entry to store it permanently.
+The number and total size of entries are limited; the oldest entries are evicted first. Only the newest are kept as they
+are: older ones are compressed, in a worker thread and for a small share of the time. What arrives faster is evicted.
+Entries contain secrets; `views` renders and redacts them on demand. An optional sink receives every entry to store it
+permanently.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
+import time
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cached_property
 from itertools import count
 from typing import cast
 
@@ -15,12 +20,16 @@ import msgspec
 
 from ...core.types import Note, Request, TextPart
 from ..proxy.exchange import ExchangeResult
-from .entries import RecordingEntry, pack, text_size
+from .entries import RecordingEntry, compress, decompress, pack, text_size
 
-#: Maximum number of entries.
-MAX_ENTRIES = 2000
-#: Maximum size of all entries and of one entry: texts plus an estimate for values. Coding agents send up to 1 MiB.
-MAX_BYTES, MAX_ENTRY_BYTES = 32 * 1024 * 1024, 2 * 1024 * 1024
+#: Maximum number of entries, and of those that are not compressed: small requests take several times their texts.
+MAX_ENTRIES, _MAX_PLAIN = 2000, 600
+#: Maximum size of all entries, and of one entry: texts plus an estimate for values. Coding agents send up to 1 MiB.
+MAX_BYTES, MAX_ENTRY_BYTES = 5 * 1024 * 1024, 2 * 1024 * 1024
+#: Number and size of entries that stay as they are, and of those to compress at a time: usually for a millisecond.
+_PLAIN_COUNT, _PLAIN_BYTES, _COMPRESS_COUNT, _COMPRESS_BYTES = 64, 512 * 1024, 32, 128 * 1024
+#: How many times as long the pause after compressing is as that took, and its limit in seconds.
+_PAUSE_RATIO, _MAX_PAUSE = 20, 0.5
 #: Approximate memory overhead of a value, in bytes. Many small values take far more memory than their text.
 _VALUE_BYTES = 100
 #: Number of values in a message without its parts, and in a text part.
@@ -99,7 +108,12 @@ class Recorder:
         max_entry_bytes: int = MAX_ENTRY_BYTES,
         sink: Callable[[RecordingEntry, int], None] | None = None,
     ) -> None:
-        self._entries: OrderedDict[str, tuple[RecordingEntry, int]] = OrderedDict()
+        self._entries: OrderedDict[str, tuple[RecordingEntry | bytes, int]] = OrderedDict()
+        #: The ids of the entries that are not compressed, oldest first, and their size.
+        self._plain: deque[str] = deque()
+        self._plain_bytes = 0
+        #: The entries that are being compressed, and the result.
+        self._work: tuple[list[RecordingEntry], Future[bytes | None]] | None = None
         self._running: dict[str, tuple[Callable[[], ExchangeResult], float]] = {}
         #: Returns the number of the next entry.
         self.number: Callable[[], int] = count(1).__next__
@@ -111,6 +125,11 @@ class Recorder:
 
     def __len__(self) -> int:
         return len(self._entries)
+
+    @cached_property
+    def _worker(self) -> ThreadPoolExecutor:
+        """The thread that compresses. It starts with the first work: workers are forked, and threads are not."""
+        return ThreadPoolExecutor(1)
 
     def begin(self, identifier: str, snapshot: Callable[[], ExchangeResult], began: float) -> None:
         """List a request as running until its entry is added; `snapshot` returns its current state."""
@@ -132,12 +151,57 @@ class Recorder:
             size += _overhead(entry, self._max_entry_bytes)
         if size > self._max_entry_bytes:
             entry, size = _strip_texts(entry, size, self._max_entry_bytes), 0
+        elif entry.messages:  # what came and what was sent
+            size += min(len(entry.body), len(entry.messages))
         self._entries[entry.record.id] = (entry, size)
+        self._plain.append(entry.record.id)
         self._bytes += size
-        if len(self._entries) > self._max_entries + self._max_entries // _SLACK or self._bytes > self._max_bytes:
-            while len(self._entries) > self._max_entries or self._bytes > self._max_bytes:
-                self._bytes -= self._entries.popitem(last=False)[1][1]
+        self._plain_bytes += size
+        if (
+            len(self._entries) > self._max_entries + self._max_entries // _SLACK
+            or self._bytes > self._max_bytes
+            or len(self._plain) > _MAX_PLAIN
+        ):
+            self._evict()
+        if self._work is not None and self._work[1].done():
+            self._store(self._work[0], self._work[1].result())
+        if self._work is None and self._has_old():
+            self._compress()
         return entry
+
+    def _evict(self) -> None:
+        """Drop the oldest entries."""
+        plain_limit = _MAX_PLAIN - _MAX_PLAIN // _SLACK
+        while len(self._entries) > self._max_entries or self._bytes > self._max_bytes or len(self._plain) > plain_limit:
+            identifier, (_, size) = self._entries.popitem(last=False)
+            self._bytes -= size
+            if self._plain and self._plain[0] == identifier:
+                self._plain.popleft()
+                self._plain_bytes -= size
+
+    def _has_old(self) -> bool:
+        """Whether there are enough entries to compress."""
+        return len(self._plain) >= _PLAIN_COUNT + _COMPRESS_COUNT or self._plain_bytes > _PLAIN_BYTES + _COMPRESS_BYTES
+
+    def _compress(self) -> None:
+        """Begin to compress the oldest entries that are not compressed."""
+        entries: list[RecordingEntry] = []
+        limit = self._plain_bytes - _COMPRESS_BYTES
+        while self._plain and len(entries) < _COMPRESS_COUNT and self._plain_bytes > limit:
+            entry, size = self._entries[self._plain.popleft()]
+            self._plain_bytes -= size
+            entries.append(cast("RecordingEntry", entry))
+        self._work = entries, self._worker.submit(_compress_and_rest, entries)
+
+    def _store(self, entries: list[RecordingEntry], data: bytes | None) -> None:
+        """Replace entries by their compressed form, unless they were evicted meanwhile or cannot be encoded."""
+        for entry in entries if data is not None else ():
+            stored, size = self._entries.get(entry.record.id, (None, 0))
+            if stored is entry and data is not None:
+                share = len(data) // len(entries)
+                self._entries[entry.record.id] = data, share
+                self._bytes += share - size
+        self._work = None
 
     def close(self) -> None:
         """Close the sink. This may take several seconds."""
@@ -147,14 +211,24 @@ class Recorder:
 
     def find(self, identifier: str) -> RecordingEntry | None:
         """Return the entry with this id, or None. The caller must check the tenant."""
-        return self._entries.get(identifier, (None, 0))[0]
+        entry, _ = self._entries.get(identifier, (None, 0))
+        return decompress(entry)[identifier] if isinstance(entry, bytes) else entry
 
     def after(self, number: int) -> Iterator[RecordingEntry]:
         """Return the entries with a higher number than this, newest first."""
-        for entry, _ in reversed(self._entries.values()):
+        for identifier, (stored, _) in reversed(self._entries.items()):
+            entry = decompress(stored)[identifier] if isinstance(stored, bytes) else stored
             if entry.number <= number:
                 return
             yield entry
+
+
+def _compress_and_rest(entries: list[RecordingEntry]) -> bytes | None:
+    """Compress entries, then pause, so that this never takes much of the time."""
+    began = time.thread_time()
+    data = compress(entries)
+    time.sleep(min(_PAUSE_RATIO * (time.thread_time() - began), _MAX_PAUSE))
+    return data
 
 
 def _strip_texts(entry: RecordingEntry, size: int, limit: int) -> RecordingEntry:

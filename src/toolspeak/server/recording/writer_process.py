@@ -23,7 +23,7 @@ import msgspec
 from ...config import Secret
 from ...core.types import JSONObject, JSONValue
 from ...errors import ToolspeakError
-from .entries import RecordingEntry, text_size
+from .entries import RecordingEntry, encode_entries, text_size
 
 #: Header of a frame: its length, without and with the letter for the kind.
 _SIZE, _HEAD = struct.Struct(">I"), struct.Struct(">Ic")
@@ -51,9 +51,8 @@ class WriteResult(msgspec.Struct, frozen=True):
     problem: str = ""
 
 
-_encoder = msgspec.msgpack.Encoder(enc_hook=Secret.reveal)
-_raw_entries = msgspec.msgpack.Decoder(list[msgspec.Raw])
 _entry_decoder = msgspec.msgpack.Decoder(RecordingEntry, dec_hook=lambda kind, value: Secret(value))
+_raw_entries = msgspec.msgpack.Decoder(list[msgspec.Raw])
 
 
 class BatchBuilder:
@@ -71,7 +70,7 @@ class BatchBuilder:
 
     def add(self, entries: list[RecordingEntry]) -> None:
         try:
-            encoded = _encoder.encode(entries)
+            encoded = encode_entries(entries)
         except (ValueError, OverflowError, TypeError):  # a lone surrogate, or a number beyond 64 bits
             if len(entries) > 1:
                 for each in entries:

@@ -32,10 +32,8 @@ from .models import ModelsApi, latest
 from .requests import AskWorkers, RequestsApi, no_other_workers
 from .sessions import SessionsApi, owner_of
 
-#: Size limit for request bodies from the page, except for saved chats.
-_MAX_BODY_BYTES = 64 * 1024
-#: Size limit for saved chats, which may contain long tool results.
-_MAX_CHAT_BYTES = 16 * 1024 * 1024
+_MAX_BODY_BYTES = 64 * 1024  # size limit for request bodies from the page, except for saved chats
+_MAX_CHAT_BYTES = 16 * 1024 * 1024  # size limit for saved chats, which may contain long tool results
 #: Shown if the server runs tools only for other callers.
 _NO_PAGE_ACCESS = (
     "This server runs tools only for certain keys. To allow this page, set `page = true` in `[server_tools.NAME]`."
@@ -95,7 +93,6 @@ class PageApi:
                 return await self._requests.answer_worker(what, about)
 
     async def close(self) -> None:
-        """Cancel a running probe and close the session store."""
         await self._models.close()
         self._sessions.close()
 
@@ -158,7 +155,6 @@ class PageApi:
         return await self._sessions.save(owner_of(caller), read_object(body))
 
     async def _server_tools(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
-        """List the tools that the server runs for the caller."""
         gateway = self._gateway()
         loop = gateway.server_tools(caller)
         if loop is None:
@@ -180,9 +176,8 @@ def _read_results() -> list[JSONValue]:
     """Read the evaluation results in the working directory, newest first."""
     results: list[JSONValue] = []
     try:
-        paths = [
-            path for path in Path(_RESULTS_FOLDER).glob("**/results.json") if path.stat().st_size <= _MAX_RESULTS_BYTES
-        ]
+        files = Path(_RESULTS_FOLDER).glob("**/results.json")
+        paths = [path for path in files if path.stat().st_size <= _MAX_RESULTS_BYTES]
         paths.sort(key=lambda path: path.stat().st_mtime, reverse=True)
         for path in paths[:_MAX_RESULTS]:
             with suppress(msgspec.DecodeError, UnicodeDecodeError):

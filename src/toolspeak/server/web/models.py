@@ -27,23 +27,17 @@ _log = logging.getLogger("toolspeak.server")
 #: Maximum number of models in the list. Brokers list thousands, and each needs a lookup.
 _MAX_MODELS = 200
 _DEFAULT_PROFILE: JSONObject = msgspec.to_builtins(Profile())
-#: A dummy tool, to find out how tools would be passed to a model.
-_ANY_TOOL = (Tool("any"),)
+_ANY_TOOL = (Tool("any"),)  # a dummy tool, to find out how tools would be passed to a model
 
 
 class _Busy(UsageError):
-    """A probe is already running."""
-
     status = 409
 
 
 class ModelsApi:
-    """Lists and probes the models of a gateway."""
-
     def __init__(self, gateway: Callable[[], Gateway]) -> None:
         self._gateway = gateway
         self._task: asyncio.Task[None] | None = None
-        #: Progress of the most recent probe.
         self._progress: JSONObject = {}
 
     async def profiles(self, caller: Caller) -> JSONObject:
@@ -64,15 +58,13 @@ class ModelsApi:
         stored = gateway.probes.stored(resolved) if gateway.probes is not None else None
         planned = plan(Request(name, (), _ANY_TOOL), lookup, settings)
         profile: JSONObject = msgspec.to_builtins(lookup.profile)
+        place = {"provider": resolved.provider, "base_url": redacted_url(resolved.base_url)}
+        reasons = {"rule": lookup.rule, "why": lookup.why, "plan": planned.kind, "plan_why": planned.why}
         return {
             "name": name,
-            "provider": resolved.provider,
-            "base_url": redacted_url(resolved.base_url),
+            **place,
             "protocol": resolved.protocol,
-            "rule": lookup.rule,
-            "why": lookup.why,
-            "plan": planned.kind,
-            "plan_why": planned.why,
+            **reasons,
             "mode": settings.mode,
             "profile": profile,
             # Fields that differ from the profile of an unknown model.
@@ -85,7 +77,6 @@ class ModelsApi:
     # ---- probes
 
     def progress(self) -> JSONObject:
-        """Return the progress of the most recent probe."""
         return dict(self._progress)
 
     def probe(self, model: str, caller: Caller) -> JSONObject:
@@ -122,7 +113,6 @@ class ModelsApi:
             self._progress["running"] = False
 
     async def close(self) -> None:
-        """Cancel the running probe."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

@@ -36,7 +36,6 @@ _CREATED_AT = "2023-11-14T22:13:20Z"
 
 #: Returns the JSON of a page; None if its object does not exist.
 _Handler: TypeAlias = Callable[[Route, Caller, bytes], JSONValue]
-#: Pages that list models.
 _MODEL_PAGES = frozenset({"models", "model", "gemini_models", "gemini_model", "ollama_tags"})
 #: Fields of an Anthropic or Gemini request that the model reads, and the field that contains a nested request.
 _COUNTED_FIELDS = ("system", "systemInstruction", "system_instruction", "messages", "contents", "tools")
@@ -48,10 +47,8 @@ _NON_TEXT_FIELDS = ("role", "type", "id", "tool_use_id", "cache_control", "signa
 _FILE_FIELDS = ("inlineData", "inline_data", "fileData", "file_data")
 _SKIPPED_FIELDS = _JSON_FIELDS.union(_NON_TEXT_FIELDS, _FILE_FIELDS)
 _IMAGE_TYPE = "base64"
-#: Size limit for a sign-in request.
 _MAX_CODE_BYTES = 1024
-#: Default and maximum number of items per page, same as OpenAI's.
-_DEFAULT_ITEMS, _MAX_ITEMS = 20, 100
+_DEFAULT_ITEMS, _MAX_ITEMS = 20, 100  # default and maximum number of items per page, same as OpenAI's
 
 _RESPONSE_HINT = "responses are stored for a limited time and only for the key that created them"
 
@@ -59,12 +56,9 @@ _ResponseHandler: TypeAlias = Callable[[Route, Caller, Mapping[str, str]], Await
 
 _INDEX = "index.html"
 _STATIC_FOLDER = Path(__file__).parent / "static"
-_CONTENT_TYPES = {
-    ".html": b"text/html; charset=utf-8",
-    ".css": b"text/css; charset=utf-8",
-    ".js": b"text/javascript; charset=utf-8",
-    ".svg": b"image/svg+xml",
-}
+_HTML, _TEXT = b"text/html; charset=utf-8", b"text/plain; charset=utf-8"
+_SCRIPT, _STYLE = b"text/javascript; charset=utf-8", b"text/css; charset=utf-8"
+_CONTENT_TYPES = {".html": _HTML, ".css": _STYLE, ".js": _SCRIPT, ".svg": b"image/svg+xml"}
 _POLICY = b"default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; object-src 'none'"
 #: Headers with which the page can run only its own scripts, connect only to this server, and not be framed.
 _STATIC_HEADERS: Sequence[tuple[bytes, bytes]] = (
@@ -105,21 +99,20 @@ class Pages:
         }
 
     async def show(self, route: Route, caller: Caller, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the response for a page."""
         route = route_for_headers(route, scope["headers"])
         match route.page:
             case "root":
                 if not _prefers_html(scope) or not await _send_file(_INDEX, scope, send):
-                    await respond(send, 200, _ROOT, b"text/plain; charset=utf-8", [(b"vary", b"accept")])
+                    await respond(send, 200, _ROOT, _TEXT, [(b"vary", b"accept")])
             case "page_file":
                 if not await _send_file(str(route.fields["name"]), scope, send):
                     await self.missing(scope, send, route.error_protocol)
             case "docs":
                 from ..openapi import PAGE_HEADERS, page
 
-                await respond(send, 200, page(_version()), b"text/html; charset=utf-8", headers=PAGE_HEADERS)
+                await respond(send, 200, page(_version()), _HTML, headers=PAGE_HEADERS)
             case "session":
-                await respond(send, 200, LINK_PAGE, b"text/html; charset=utf-8", headers=LINK_HEADERS)
+                await respond(send, 200, LINK_PAGE, _HTML, headers=LINK_HEADERS)
             case "session_begin":
                 await self._begin_session(scope, receive, send)
             case "session_end":
@@ -347,8 +340,7 @@ class _StaticFile(NamedTuple):
 def _static_files() -> dict[str, _StaticFile]:
     files: dict[str, _StaticFile] = {}
     for path in sorted(_STATIC_FOLDER.iterdir()):
-        kind = _CONTENT_TYPES.get(path.suffix)
-        if kind is not None:
+        if kind := _CONTENT_TYPES.get(path.suffix):
             data = path.read_bytes()
             files[path.name] = _StaticFile(kind, data, f'"{hashlib.sha256(data).hexdigest()[:32]}"'.encode())
     return files

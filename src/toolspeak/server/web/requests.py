@@ -11,6 +11,7 @@ import os
 import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
 from itertools import islice
 from typing import TypeAlias
 
@@ -27,9 +28,7 @@ from ..recording.recorder import Recorder
 from ..recording.replay import replay_request
 from ..recording.views import detail, running_summary, summary
 
-#: Maximum number of requests in a list: as many as one recorder keeps.
-_MAX_LINES = 2000
-#: Maximum number of running requests in a list.
+_MAX_LINES = 2000  # maximum number of requests in a list: as many as one recorder keeps
 _MAX_RUNNING = 100
 #: The part of a mark for one worker: its process id and an entry number. A mark has at most 256 of them.
 _MARK_PART = re.compile(r"([0-9]{1,15})\.([0-9]{1,15})")
@@ -53,20 +52,14 @@ class _WorkerRequests(msgspec.Struct, frozen=True):
     running: list[JSONObject]
 
 
+@dataclass(frozen=True)
 class RequestsApi:
     """Access to the recorded requests of all workers. Without a recorder, recording is off."""
 
-    def __init__(
-        self,
-        gateway: Callable[[], Gateway],
-        recorder: Recorder | None,
-        secrets: Callable[[], Iterable[Secret]] = tuple,
-        others: AskWorkers = no_other_workers,
-    ) -> None:
-        self._gateway = gateway
-        self._recorder = recorder
-        self._secrets = secrets
-        self._others = others
+    gateway: Callable[[], Gateway]
+    recorder: Recorder | None
+    secrets: Callable[[], Iterable[Secret]] = tuple
+    others: AskWorkers = no_other_workers
 
     # ---- all workers
 
@@ -75,11 +68,11 @@ class RequestsApi:
 
         Workers that do not respond in time are counted as `late`; the next call returns their requests.
         """
-        if self._recorder is None:
+        if self.recorder is None:
             return {"requests": [], "running": [], "recording": False, "late": 0, "next": ""}
         before = _parse_mark(mark)
         about: JSONObject = {"after": {str(worker): number for worker, number in before.items()}}
-        others, late = await self._others("lines", about)
+        others, late = await self.others("lines", about)
         workers = [self._own_requests(before), *(msgspec.convert(each, _WorkerRequests) for each in others)]
         lines = [each for one in workers for each in one.requests]
         running = [each for one in workers for each in one.running]
@@ -87,45 +80,40 @@ class RequestsApi:
             lines.sort(key=lambda each: each["time"] + each["timing"]["whole"], reverse=True)
             running.sort(key=lambda each: each["time"], reverse=True)
         reached = (before if late else {}) | {one.worker: one.newest for one in workers}
-        return {
-            "requests": list(lines[:_MAX_LINES]),
-            "running": list(running[:_MAX_RUNNING]),
-            "recording": True,
-            "late": late,
-            "next": ",".join(f"{worker}.{number}" for worker, number in reached.items()),
-        }
+        mark = ",".join(f"{worker}.{number}" for worker, number in reached.items())
+        listed: JSONObject = {"requests": list(lines[:_MAX_LINES]), "running": list(running[:_MAX_RUNNING])}
+        return {**listed, "recording": True, "late": late, "next": mark}
 
     async def detail(self, identifier: str, caller: Caller) -> JSONValue:
         """Return the detail of a request; None if it is unknown or the caller may not see it."""
-        if self._recorder is None:
+        if self.recorder is None:
             return None
-        about: JSONObject = {"id": identifier, "admin": caller.admin, "tenants": list(caller.tenants())}
+        about = _query(identifier, caller)
         return await self._own_detail(about) or await self._ask_others("whole", about)
 
     async def replay(self, identifier: str, caller: Caller, changes: Mapping[str, JSONValue]) -> JSONValue:
         """Replay a request and record the replay; None if it is unknown or the caller may not see it."""
-        if self._recorder is None:
+        if self.recorder is None:
             return None
-        about: JSONObject = {"id": identifier, "admin": caller.admin, "tenants": list(caller.tenants())}
+        about = _query(identifier, caller)
         entry = self._entry(about)
         if entry is None:
             data = await self._ask_others("kept", about)
             if data is None:
                 return None
             entry = msgspec.convert(data, RecordingEntry, dec_hook=lambda kind, text: Secret(text))
-        replayed = await replay_request(entry, self._gateway(), caller, changes)
-        replayed = msgspec.structs.replace(replayed, number=self._recorder.number())
-        return await self._detail(self._recorder.add(replayed))
+        replayed = await replay_request(entry, self.gateway(), caller, changes)
+        replayed = msgspec.structs.replace(replayed, number=self.recorder.number())
+        return await self._detail(self.recorder.add(replayed))
 
     async def _ask_others(self, what: str, about: JSONObject) -> JSONValue:
-        answers, _ = await self._others(what, about)
+        answers, _ = await self.others(what, about)
         return next(iter(answers), None)
 
     # ---- this worker
 
     async def answer_worker(self, what: str, about: JSONObject) -> JSONValue:
-        """Answer a query from another worker."""
-        if self._recorder is None:
+        if self.recorder is None:
             return None
         match what:
             case "lines":
@@ -139,22 +127,19 @@ class RequestsApi:
                 return _replay_data(entry) if entry is not None else None
 
     def _own_requests(self, after: Mapping[int, int]) -> _WorkerRequests:
-        assert self._recorder is not None
+        assert self.recorder is not None
         me, now = os.getpid(), time.time()
         last_number = after.get(me, 0)
         hidden = self._secret_values()
-        entries = list(islice(self._recorder.after(last_number), _MAX_LINES))
-        running = islice(self._recorder.running(), _MAX_RUNNING)
-        return _WorkerRequests(
-            me,
-            entries[0].number if entries else last_number,
-            [summary(entry, hidden) for entry in entries],
-            [running_summary(result, began, now, hidden) for result, began in running],
-        )
+        entries = list(islice(self.recorder.after(last_number), _MAX_LINES))
+        running = islice(self.recorder.running(), _MAX_RUNNING)
+        newest = entries[0].number if entries else last_number
+        unfinished = [running_summary(result, began, now, hidden) for result, began in running]
+        return _WorkerRequests(me, newest, [summary(entry, hidden) for entry in entries], unfinished)
 
     def _entry(self, about: JSONObject) -> RecordingEntry | None:
         """Return the requested entry if the caller may see it."""
-        entry = self._recorder.find(about["id"]) if self._recorder is not None else None
+        entry = self.recorder.find(about["id"]) if self.recorder is not None else None
         return entry if entry is not None and (about["admin"] or entry.tenant in about["tenants"]) else None
 
     async def _own_detail(self, about: JSONObject) -> JSONValue:
@@ -166,7 +151,11 @@ class RequestsApi:
         return await asyncio.to_thread(detail, entry, self._secret_values())
 
     def _secret_values(self) -> list[str]:
-        return [secret.reveal() for secret in self._secrets()]
+        return [secret.reveal() for secret in self.secrets()]
+
+
+def _query(identifier: str, caller: Caller) -> JSONObject:
+    return {"id": identifier, "admin": caller.admin, "tenants": list(caller.tenants())}
 
 
 def _parse_mark(text: str) -> dict[int, int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 #: Maximum number of listed sessions, and of characters in a search text or model name.
 _MAX_SESSIONS, _MAX_CHARS = 100, 200
-#: Origin of sessions that the page started.
 _PAGE = "page"
 #: Fields of an answer that only the page uses, mapped to the codes of the notes that store them.
 _NOTE_CODES = {name: f"page_{name}" for name in ("plan", "error", "record", "seconds")}
@@ -35,31 +35,23 @@ _NOTE_CODES = {name: f"page_{name}" for name in ("plan", "error", "record", "sec
 
 
 class ChatCall(msgspec.Struct, frozen=True):
-    """A tool call with its result."""
-
     name: str
     arguments: str = "{}"
     id: str = ""
     result: str = ""
     failed: bool = False
     seconds: float = 0.0
-    #: False if the answer was interrupted before there was a result.
-    done: bool = True
-    #: The files that the call changed.
+    done: bool = True  # false if the answer was interrupted before there was a result
     diffs: tuple[FileDiff, ...] = ()
 
 
 class ChatRound(msgspec.Struct, frozen=True):
-    """One model round: text, tool calls and results."""
-
     text: str = ""
     reasoning: str = ""
     calls: tuple[ChatCall, ...] = ()
 
 
 class PageAnswer(msgspec.Struct, frozen=True):
-    """The answer to a question."""
-
     rounds: tuple[ChatRound, ...] = ()
     content: str = ""
     reasoning: str = ""
@@ -68,21 +60,16 @@ class PageAnswer(msgspec.Struct, frozen=True):
     output_tokens: int = 0
     plan: str = ""
     error: str = ""
-    #: Request id of the last round, for the inspector.
-    record: str = ""
-    #: Duration in seconds; None if unknown.
-    seconds: float | None = None
+    record: str = ""  # request id of the last round, for the inspector
+    seconds: float | None = None  # duration in seconds; None if unknown
 
 
 class QuestionAnswer(msgspec.Struct, frozen=True):
-    """A question and its answer."""
-
     question: str
     answer: PageAnswer
 
 
 def to_transcript(exchange: QuestionAnswer) -> tuple[Message, Answer]:
-    """Convert a question and its answer to transcript entries."""
     chat_answer = exchange.answer
     rounds = tuple(Round(each.text, _records(each), each.reasoning) for each in chat_answer.rounds)
     usage = Usage(chat_answer.input_tokens, chat_answer.output_tokens)
@@ -131,49 +118,35 @@ def from_transcript(entries: Sequence[Entry]) -> list[JSONValue]:
 
 def _answer_view(answer: Answer) -> JSONObject:
     details = {note.code: note.detail for note in answer.notes}
-    facts = {name: details.get(code, "") for name, code in _NOTE_CODES.items()}
-    return {
-        **facts,
-        "rounds": [_round_view(each) for each in answer.rounds],
-        "content": answer.content,
-        "reasoning": answer.reasoning,
-        "status": "interrupted" if answer.status == "running" else answer.status,
-        "warnings": [],
-        "input_tokens": answer.usage.input_tokens,
-        "output_tokens": answer.usage.output_tokens,
-        "seconds": _parse_seconds(facts["seconds"]),
-    }
+    facts: JSONObject = {name: details.get(code, "") for name, code in _NOTE_CODES.items()}
+    texts = {"content": answer.content, "reasoning": answer.reasoning}
+    status = "interrupted" if answer.status == "running" else answer.status
+    tokens = {"input_tokens": answer.usage.input_tokens, "output_tokens": answer.usage.output_tokens}
+    rounds = [_round_view(each) for each in answer.rounds]
+    seconds = _parse_seconds(facts["seconds"])
+    return {**facts, "rounds": rounds, **texts, "status": status, "warnings": [], **tokens, "seconds": seconds}
 
 
 def _parse_seconds(text: str) -> float | None:
-    try:
+    with suppress(ValueError):
         return float(text)
-    except ValueError:
-        return None
+    return None
 
 
 def _round_view(model_round: Round) -> JSONObject:
+    calls = [_call_view(call) for call in model_round.calls]
     # Only calls have durations, so that of the round is unknown.
-    return {
-        "text": model_round.text,
-        "reasoning": model_round.reasoning,
-        "calls": [_call_view(call) for call in model_round.calls],
-        "record": "",
-        "seconds": None,
-    }
+    unknown = {"record": "", "seconds": None}
+    return {"text": model_round.text, "reasoning": model_round.reasoning, "calls": calls, **unknown}
 
 
 def _call_view(record: CallRecord) -> JSONObject:
-    return {
-        "id": record.call.id,
-        "name": record.call.name,
-        "arguments": msgspec.json.encode(record.call.arguments).decode(),
-        "result": record.result.content if record.result is not None else "",
-        "failed": record.result is None or record.result.error,
-        "seconds": record.seconds,
-        "done": record.result is not None,
-        "diffs": msgspec.to_builtins(record.diffs),
-    }
+    call, result = record.call, record.result
+    arguments = msgspec.json.encode(call.arguments).decode()
+    content, error = (result.content, result.error) if result is not None else ("", True)
+    outcome = {"result": content, "failed": error, "seconds": record.seconds, "done": result is not None}
+    diffs = msgspec.to_builtins(record.diffs)
+    return {"id": call.id, "name": call.name, "arguments": arguments, **outcome, "diffs": diffs}
 
 
 # ---- API
@@ -251,7 +224,6 @@ class SessionsApi:
         return self._store.of(owner)
 
     def close(self) -> None:
-        """Close the store."""
         if self._store is not None:
             self._store.close()
 

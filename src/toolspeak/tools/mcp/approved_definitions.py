@@ -31,23 +31,17 @@ class Definition(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def hash(self) -> str:
         """A hash of everything that a model reads."""
-        return hashlib.sha256(
-            msgspec.json.encode([self.name, self.description, self.schema], order="sorted")
-        ).hexdigest()
+        text = msgspec.json.encode([self.name, self.description, self.schema], order="sorted")
+        return hashlib.sha256(text).hexdigest()
 
 
 class DefinitionChanges(msgspec.Struct, frozen=True):
-    """How a server's definitions have changed since their approval."""
-
-    #: Whether no definition of this server has been approved yet.
-    first: bool
+    first: bool  # whether no definition of this server has been approved yet
     unchanged: tuple[Definition, ...] = ()
     changed: tuple[Definition, ...] = ()
     added: tuple[Definition, ...] = ()
-    #: Names of approved tools that are no longer offered.
-    removed: tuple[str, ...] = ()
-    #: The approved versions of the changed definitions, by name, if stored.
-    before: dict[str, Definition] = {}
+    removed: tuple[str, ...] = ()  # names of approved tools that are no longer offered
+    before: dict[str, Definition] = {}  # the approved versions of the changed definitions, by name, if stored
 
 
 class _Pin(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -58,13 +52,10 @@ class _Pin(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Pins:
-    """The approved definitions, by server."""
-
     def __init__(self, state: State) -> None:
         self._state = state
 
     def compare(self, server: McpServer, offered: tuple[Definition, ...]) -> DefinitionChanges:
-        """Compare the definitions that a server offers with the approved ones."""
         approved = self._approved(server)
         if approved is None:
             return DefinitionChanges(True, added=offered)
@@ -86,10 +77,10 @@ class Pins:
         for each in offered:
             size += len(msgspec.json.encode(each))
             pins[each.name] = _Pin(each.hash, each if size <= _MAX_STORED_BYTES else None)
-        self._state.put(_key(server), msgspec.to_builtins(pins))
+        self._state.put(_PREFIX + server.key, msgspec.to_builtins(pins))
 
     def _approved(self, server: McpServer) -> dict[str, _Pin] | None:
-        pinned = self._state.get(_key(server))
+        pinned = self._state.get(_PREFIX + server.key)
         if not isinstance(pinned, dict):
             return None
         # Older versions stored only the hash, as a string.
@@ -102,7 +93,3 @@ class Pins:
         for key in keys:
             self._state.delete(key)
         return len(keys)
-
-
-def _key(server: McpServer) -> str:
-    return f"{_PREFIX}{server.name}:{server.identity}"

@@ -11,7 +11,7 @@ import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
@@ -27,6 +27,9 @@ _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]{0,100})(?::-([^}]{0
 _HTTP_TYPES = frozenset({"", "http", "streamable-http", "streamableHttp", "streamable_http"})
 
 
+_Algorithm: TypeAlias = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"]
+
+
 class OAuth(msgspec.Struct, frozen=True, rename="camel"):
     """Settings for logging in to a server. All are optional, because most servers publish them."""
 
@@ -37,13 +40,10 @@ class OAuth(msgspec.Struct, frozen=True, rename="camel"):
     client_secret: str = ""
     client_auth: Literal["client_secret_basic", "client_secret_post"] = "client_secret_basic"
     issuer: str = ""
-    #: URL of a client metadata document, used instead of a registration.
-    client_metadata_url: str = ""
+    client_metadata_url: str = ""  # URL of a client metadata document, used instead of a registration
     #: File with the private key that signs client assertions (instead of a secret), and the signing algorithm.
     private_key_file: str = ""
-    signing_algorithm: Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"] = (
-        "RS256"
-    )
+    signing_algorithm: _Algorithm = "RS256"
     #: The local port for the browser's redirect; 0 means any free port.
     callback_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0
 
@@ -59,29 +59,28 @@ class McpServer(msgspec.Struct, frozen=True, rename="camel"):
     cwd: str = ""
     url: str = ""
     headers: dict[str, str] = {}
-    #: Private hosts and networks that the URL may resolve to.
-    allow: tuple[str, ...] = ()
-    #: The server's names for its tools without side effects.
-    read_only: tuple[str, ...] = ()
-    #: Whether the server's own hints (`readOnlyHint`) count as well.
-    trusted: bool = False
+    allow: tuple[str, ...] = ()  # private hosts and networks that the URL may resolve to
+    read_only: tuple[str, ...] = ()  # the server's names for its tools without side effects
+    trusted: bool = False  # whether the server's own hints (`readOnlyHint`) count as well
     #: Timeouts in seconds, for one call and for starting the server.
     timeout: float = 120.0
     start_timeout: float = 30.0
-    #: The configuration file that defines the server, if any.
-    file: str = ""
+    file: str = ""  # the configuration file that defines the server, if any
     oauth: OAuth = OAuth()
 
     @property
     def prefix(self) -> str:
-        """The prefix for the names of the server's tools."""
         return f"{_NOT_IN_NAMES.sub('_', self.name)}__"
+
+    @property
+    def key(self) -> str:
+        """The server's key in the stored state."""
+        return f"{self.name}:{self.identity}"
 
     @property
     def identity(self) -> str:
         """A stable identifier of the server, without secrets."""
-        what = msgspec.json.encode([self.command, self.args, self.cwd, self.url])
-        return hashlib.sha256(what).hexdigest()[:16]
+        return hashlib.sha256(msgspec.json.encode([self.command, self.args, self.cwd, self.url])).hexdigest()[:16]
 
 
 def command_for(what: str, server: McpServer) -> str:
@@ -148,12 +147,9 @@ def _server(name: str, row: JSONValue, variables: Mapping[str, str], file: str) 
     for field in ("url", "command", "cwd"):
         fields[field] = _expand(fields[field], variables, where)
     fields["args"] = tuple(_expand(each, variables, where) for each in entry.args)
-    fields["oauth"] = msgspec.structs.replace(
-        entry.oauth,
-        client_id=_expand(entry.oauth.client_id, variables, where),
-        client_secret=_expand(entry.oauth.client_secret, variables, where),
-        private_key_file=_expand(entry.oauth.private_key_file, variables, where),
-    )
+    credentials = {name: getattr(entry.oauth, name) for name in ("client_id", "client_secret", "private_key_file")}
+    credentials = {name: _expand(text, variables, where) for name, text in credentials.items()}
+    fields["oauth"] = msgspec.structs.replace(entry.oauth, **credentials)
     for field in ("env", "headers"):
         fields[field] = {key: _expand(value, variables, where) for key, value in fields[field].items()}
     return McpServer(**fields)
@@ -183,7 +179,6 @@ def _check_client_credentials(oauth: OAuth, where: str) -> None:
 
 
 def _expand(text: str, variables: Mapping[str, str], where: str) -> str:
-    """Replace each `${NAME}` by its value."""
 
     def value(match: re.Match[str]) -> str:
         name, otherwise = match.groups()

@@ -12,6 +12,7 @@ import logging
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, cast
@@ -36,17 +37,13 @@ if TYPE_CHECKING:
     from mcp_types import CallToolResult, ContentBlock, RequestParamsMeta
     from mcp_types import Tool as OfferedTool
 
-#: Maximum number of pages in one tool listing.
 _MAX_PAGES = 64
-#: Seconds to wait for a connection to close.
 _CLOSE_TIMEOUT = 10.0
-#: The SDK's error code for a closed connection.
-_CLOSED = -32000
+_CLOSED = -32000  # the SDK's error code for a closed connection
 #: Error codes that leave the connection usable: unknown method, invalid parameters. Over HTTP, any other error may come
 #: from the transport, such as an unreachable server or an expired session.
 _REQUEST_ERRORS = (-32601, -32602)
-#: Maximum length of a server's message in an error.
-_MAX_MESSAGE_CHARS = 1000
+_MAX_MESSAGE_CHARS = 1000  # maximum length of a server's message in an error
 #: Keeps the SDK's log messages off standard error unless logging is configured. This module reports the errors itself.
 _SILENT_HANDLER = logging.NullHandler()
 
@@ -55,37 +52,28 @@ class ConnectionLost(ToolError):
     """The connection failed or could not be opened."""
 
 
+@dataclass(eq=False)
 class McpConnection:
     """One connection, from opening to closing. A restarted server gets a new connection."""
 
-    def __init__(
-        self,
-        server: McpServer,
-        variables: Mapping[str, str],
-        resolver: Resolver | None = None,
-        tokens: Tokens | None = None,
-        login: Login | None = None,
-    ) -> None:
-        self._server = server
-        self._variables = variables
-        self._resolver = resolver
-        self._tokens = tokens
-        self._login = login
+    server: McpServer
+    variables: Mapping[str, str]
+    resolver: Resolver | None = None
+    tokens: Tokens | None = None
+    login: Login | None = None
+
+    def __post_init__(self) -> None:
         self._login_errors: list[LoginNeeded] = []
         self._child = Child()
         self._client: Client | None = None
         self._closing = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._failed = False
-        self._filter = ListingFilter(
-            lambda: self._client.session.protocol_version if self._client is not None else None
-        )
-        #: Whether the server has announced that its list of tools has changed.
-        self.stale = False
+        self._filter = ListingFilter(lambda: self._client.session.protocol_version if self._client else None)
+        self.stale = False  # whether the server has announced that its list of tools has changed
 
     @property
     def alive(self) -> bool:
-        """Whether the connection is open and has not failed."""
         return self._client is not None and not self._failed and not self._child.ended.is_set()
 
     @property
@@ -94,22 +82,20 @@ class McpConnection:
         return tuple(self._filter.rejected)
 
     async def open(self) -> tuple[Definition, ...]:
-        """Connect and return the tool definitions that the server offers.
+        """Connect and return the tool definitions that the server offers. Raises ConfigError without the SDK.
 
-        Raises:
-            ConnectionLost: the server cannot be reached, or violates the protocol.
-            ConfigError: the SDK is not installed.
+        Raises ConnectionLost if the server cannot be reached, or violates the protocol.
         """
         # The first import takes a second or two.
         await in_thread(_load_sdk)
         ready: asyncio.Future[tuple[Definition, ...]] = asyncio.get_running_loop().create_future()
-        self._task = asyncio.create_task(self._run(ready), name=f"toolspeak-mcp-{self._server.name}")
+        self._task = asyncio.create_task(self._run(ready), name=f"toolspeak-mcp-{self.server.name}")
         try:
-            async with asyncio.timeout(self._server.start_timeout):
+            async with asyncio.timeout(self.server.start_timeout):
                 return await ready
         except TimeoutError:
             await self.close()
-            raise self._lost(f"did not answer within {self._server.start_timeout:g} seconds") from None
+            raise self._lost(f"did not answer within {self.server.start_timeout:g} seconds") from None
         except BaseException:
             await self.close()
             raise
@@ -135,12 +121,9 @@ class McpConnection:
             raise self._as_tool_error(error, "the tool listing") from None
 
     async def call(self, name: str, arguments: JSONObject, context: CallContext) -> ToolOutput:
-        """Call a tool.
+        """Call a tool. Raises ToolTimeout if it took too long, and ToolError if the server returned an error.
 
-        Raises:
-            ConnectionLost: the connection broke; the call may or may not have run.
-            ToolTimeout: the call took too long.
-            ToolError: the server returned an error or an unusable result.
+        Raises ConnectionLost if the connection broke: the call may or may not have run.
         """
         client = self._client
         if client is None:
@@ -151,15 +134,15 @@ class McpConnection:
                 context.emit(f"{message[:_MAX_MESSAGE_CHARS]}\n")
 
         meta = cast("RequestParamsMeta", {IDEMPOTENCY_KEY: context.key}) if context.key else None
-        limit = asyncio.timeout(self._server.timeout)
+        limit = asyncio.timeout(self.server.timeout)
         try:
             async with limit:
                 result = await client.call_tool(name, arguments, progress_callback=report, meta=meta)
         except Exception as error:
             if limit.expired():
-                raise ToolTimeout(f"`{name}` took longer than {self._server.timeout:g} seconds") from None
+                raise ToolTimeout(f"`{name}` took longer than {self.server.timeout:g} seconds") from None
             raise self._as_tool_error(error, f"the call of `{name}`") from None
-        return output_of_result(result, self._server.name)
+        return output_of_result(result, self.server.name)
 
     # ---- inside the task
 
@@ -185,21 +168,17 @@ class McpConnection:
         from mcp.client import Client
         from mcp_types import Implementation
 
-        return Client(
-            await self._transport(stack),
-            client_info=Implementation(name="toolspeak", version=version("toolspeak")),
-            message_handler=self._on_message,
-            cache=None,
-        )
+        transport, name = await self._transport(stack), Implementation(name="toolspeak", version=version("toolspeak"))
+        return Client(transport, client_info=name, message_handler=self._on_message, cache=None)
 
     async def _transport(self, stack: AsyncExitStack) -> Transport:
-        if self._server.command:
-            return self._filter.wrap(stdio(self._server, self._variables, self._child))
+        if self.server.command:
+            return self._filter.wrap(stdio(self.server, self.variables, self._child))
         from mcp.client.streamable_http import streamable_http_client
 
-        auth = authorization(self._server, self._tokens, self._login, self._login_errors.append)
-        client = await stack.enter_async_context(guarded_client(self._server, self._resolver, auth))
-        transport = streamable_http_client(self._server.url, http_client=client, max_sse_event_size=MAX_BODY_BYTES)
+        auth = authorization(self.server, self.tokens, self.login, self._login_errors.append)
+        client = await stack.enter_async_context(guarded_client(self.server, self.resolver, auth))
+        transport = streamable_http_client(self.server.url, http_client=client, max_sse_event_size=MAX_BODY_BYTES)
         return self._filter.wrap(transport)
 
     async def _list_tools(self) -> tuple[Definition, ...]:
@@ -242,21 +221,20 @@ class McpConnection:
         if isinstance(inner, MCPError):
             if inner.code == _CLOSED or self._child.ended.is_set():
                 return self._lost(f"ended during {what}")
-            if self._server.url and inner.code not in _REQUEST_ERRORS:
+            if self.server.url and inner.code not in _REQUEST_ERRORS:
                 return self._lost(f"failed during {what}: {inner.message[:_MAX_MESSAGE_CHARS]}")
-            return ToolError(
-                f"the MCP server `{self._server.name}` refused {what}: {inner.message[:_MAX_MESSAGE_CHARS]}"
-            )
+            message = inner.message[:_MAX_MESSAGE_CHARS]
+            return ToolError(f"the MCP server `{self.server.name}` refused {what}: {message}")
         if isinstance(inner, ValidationError):
             return self._lost(f"answered {what} with an invalid MCP message: {validation_reason(inner)}")
         if isinstance(inner, FileNotFoundError):
-            return self._lost(f"cannot be started: there is no `{self._server.command or self._server.cwd}`")
+            return self._lost(f"cannot be started: there is no `{self.server.command or self.server.cwd}`")
         return self._lost(f"failed during {what}: {type(inner).__name__}: {str(inner)[:_MAX_MESSAGE_CHARS]}")
 
     def _lost(self, what: str) -> ConnectionLost:
         self._failed = True
         words = f"; it said: {self._child.last_stderr_line}" if self._child.last_stderr_line else ""
-        return ConnectionLost(f"the MCP server `{self._server.name}` {what}{words}")
+        return ConnectionLost(f"the MCP server `{self.server.name}` {what}{words}")
 
 
 def _innermost(error: BaseException) -> BaseException:
@@ -278,15 +256,12 @@ def _load_sdk() -> None:
 
 # ---- results
 
-#: Maximum size of one result in characters, including media.
-MAX_RESULT_CHARS = 16 * 1024 * 1024
-#: Maximum characters of text in one result, without media.
-MAX_TEXT_CHARS = 1024 * 1024
+MAX_RESULT_CHARS = 16 * 1024 * 1024  # maximum size of one result in characters, including media
+MAX_TEXT_CHARS = 1024 * 1024  # maximum characters of text in one result, without media
 _MIME = re.compile(r"[a-z0-9.+-]{1,60}/[a-z0-9.+-]{1,80}")
 
 
 def definition_of(offered: OfferedTool) -> Definition:
-    """Convert the SDK's tool type to a `Definition`."""
     hints = offered.annotations
     read_only = hints is not None and hints.read_only_hint is True
     return Definition(offered.name, offered.description or "", offered.input_schema, read_only)
@@ -341,13 +316,11 @@ def _data_url(kind: str, data: str) -> str:
 
 # ---- HTTP
 
-#: Maximum size of one response body in bytes; stdio messages have the same limit.
-MAX_BODY_BYTES = 16 * 1024 * 1024
+MAX_BODY_BYTES = 16 * 1024 * 1024  # maximum size of one response body in bytes; stdio messages have the same limit
 #: Hosts that always mean this machine, and need no entry in `allow`.
 _LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
 _CONNECT_TIMEOUT = 10.0
-#: The field in a call's `_meta` that carries its idempotency key.
-IDEMPOTENCY_KEY = "toolspeak/idempotency-key"
+IDEMPOTENCY_KEY = "toolspeak/idempotency-key"  # the field in a call's `_meta` that carries its idempotency key
 
 
 class _Params(msgspec.Struct, frozen=True):
@@ -403,8 +376,6 @@ def _guarded_transport(server: McpServer, resolver: Resolver | None) -> httpx2.A
     names, secure = allowed_hosts(server), server.url.lower().startswith("https:")
 
     class BoundedBody(httpx2.AsyncByteStream):
-        """A response body with a size limit."""
-
         def __init__(self, inner: httpx2.AsyncByteStream) -> None:
             self._inner = inner
 

@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 
 _Incoming: TypeAlias = "SessionMessage | Exception"
 _LISTING = "tools/list"
-#: The protocol version that the SDK assumes before the handshake.
-_DEFAULT_VERSION = "2025-11-25"
-#: Maximum number of tools per server.
+_DEFAULT_VERSION = "2025-11-25"  # the protocol version that the SDK assumes before the handshake
 MAX_TOOLS = 512
 #: Maximum length of a name and of a reason in a note. Both come from the server.
 _MAX_NAME_CHARS = 80
@@ -34,10 +32,7 @@ _MAX_REASON_CHARS = 300
 
 
 class RejectedTool(msgspec.Struct, frozen=True):
-    """A tool that was removed from a listing."""
-
-    #: Name of the tool; empty if it has no valid name.
-    name: str
+    name: str  # name of the tool; empty if it has no valid name
     reason: str
 
 
@@ -46,13 +41,10 @@ class ListingFilter:
 
     def __init__(self, version: Callable[[], str | None]) -> None:
         self._version = version
-        #: Ids of listing requests that have no response yet.
-        self._pending: set[str | int] = set()
-        #: Tools removed since the last `forget`.
-        self.rejected: list[RejectedTool] = []
+        self._pending: set[str | int] = set()  # ids of listing requests that have no response yet
+        self.rejected: list[RejectedTool] = []  # tools removed since the last `forget`
 
     def forget(self) -> None:
-        """Clear the list of rejected tools, before a new listing."""
         self.rejected.clear()
 
     @asynccontextmanager
@@ -122,8 +114,6 @@ _Stream = TypeVar("_Stream", bound="ReadStream[Any] | WriteStream[Any]")
 
 
 class _WrappedStream(Generic[_Stream]):
-    """A wrapper around one of the SDK's streams."""
-
     def __init__(self, inner: _Stream, listing_filter: ListingFilter) -> None:
         self._inner = inner
         self._filter = listing_filter

@@ -31,11 +31,9 @@ if TYPE_CHECKING:
     from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthToken
 
 _PREFIX = "mcp_login:"
-#: Tokens are renewed this many seconds before they expire.
-_RENEWAL_MARGIN = 30.0
+_RENEWAL_MARGIN = 30.0  # tokens are renewed this many seconds before they expire
 _UNAUTHORIZED = 401
-#: Placeholder for the redirect URL when no login is in progress.
-_UNUSED_REDIRECT = "http://127.0.0.1/callback"
+_UNUSED_REDIRECT = "http://127.0.0.1/callback"  # placeholder for the redirect URL when no login is in progress
 
 
 class LoginNeeded(ToolError):
@@ -53,7 +51,6 @@ class LoginCallback(NamedTuple):
 class Login(Protocol):
     """A login by the user, with a browser."""
 
-    #: The redirect URL.
     redirect: str
 
     async def show(self, url: str) -> None:
@@ -69,8 +66,7 @@ class _StoredLogin(msgspec.Struct, frozen=True):
     """The stored result of a login; the fields hold the SDK's objects as plain data."""
 
     tokens: dict[str, Any] = {}
-    #: When the token expires, in seconds since the epoch; None if unknown.
-    ends: float | None = None
+    ends: float | None = None  # when the token expires, in seconds since the epoch; None if unknown
     client: dict[str, Any] = {}
     #: Metadata of the authorization server, needed to renew tokens.
     issuer: dict[str, Any] = {}
@@ -78,38 +74,30 @@ class _StoredLogin(msgspec.Struct, frozen=True):
 
 
 class Tokens:
-    """Stored logins, by server."""
-
     def __init__(self, state: State) -> None:
         self._state = state
 
     def has(self, server: McpServer) -> bool:
-        """Return whether a login for a server is stored."""
         return bool(self.read(server).tokens)
 
     def read(self, server: McpServer) -> _StoredLogin:
         """Return the stored login for a server; empty if there is none."""
-        stored = self._state.get(_key(server))
+        stored = self._state.get(_PREFIX + server.key)
         return msgspec.convert(stored, _StoredLogin) if stored is not None else _StoredLogin()
 
     def write(self, server: McpServer, stored: _StoredLogin) -> None:
-        """Store a login."""
-        self._state.put(_key(server), msgspec.to_builtins(stored))
+        self._state.put(_PREFIX + server.key, msgspec.to_builtins(stored))
 
     def forget(self, server: McpServer) -> bool:
         """Delete a login, without notifying the server. Returns whether there was one."""
-        had = self._state.get(_key(server)) is not None
-        self._state.delete(_key(server))
+        had = self._state.get(_PREFIX + server.key) is not None
+        self._state.delete(_PREFIX + server.key)
         return had
 
 
 def tokens_in(folder: Path) -> Tokens:
     """Return the logins stored in a folder. Only the owner can read their file."""
     return Tokens(FileState(folder / "mcp_logins.json"))
-
-
-def _key(server: McpServer) -> str:
-    return f"{_PREFIX}{server.name}:{server.identity}"
 
 
 def authorization(
@@ -138,8 +126,6 @@ def _anonymous(needed: Callable[[], LoginNeeded]) -> httpx2.Auth:
     import httpx2
 
     class AnonymousAuth(httpx2.Auth):
-        """Sends requests without a token."""
-
         async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
             response = yield request
             if response.status_code == _UNAUTHORIZED:
@@ -167,13 +153,9 @@ class _TokenStorage:
     async def set_tokens(self, tokens: OAuthToken) -> None:
         """Store new tokens, with the metadata needed to renew them."""
         context = self.context
-        stored = _StoredLogin(
-            tokens.model_dump(mode="json", exclude_none=True),
-            None if tokens.expires_in is None else time.time() + tokens.expires_in,
-            _plain(context.client_info),
-            _plain(context.oauth_metadata),
-            _plain(context.protected_resource_metadata),
-        )
+        ends = None if tokens.expires_in is None else time.time() + tokens.expires_in
+        metadata = (context.client_info, context.oauth_metadata, context.protected_resource_metadata)
+        stored = _StoredLogin(_plain(tokens), ends, *map(_plain, metadata))
         self._tokens.write(self._server, stored)
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
@@ -287,21 +269,15 @@ def program_authorization(server: McpServer, refuse: LoginErrorFactory) -> httpx
 
 
 def _program_provider(server: McpServer, refuse: LoginErrorFactory) -> OAuthClientProvider:
-    from mcp.client.auth.extensions.client_credentials import (
-        ClientCredentialsOAuthProvider,
-        PrivateKeyJWTOAuthProvider,
-    )
+    from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider, PrivateKeyJWTOAuthProvider
 
     oauth = server.oauth
+    client = (server.url, _MemoryTokenStorage(), oauth.client_id)
     # Scopes are not passed, because the SDK always requests those that the server announces.
     if oauth.private_key_file:
         signs = _assertion_signer(server, refuse)
-        return PrivateKeyJWTOAuthProvider(
-            server.url, _MemoryTokenStorage(), oauth.client_id, signs, issuer=oauth.issuer
-        )
-    return ClientCredentialsOAuthProvider(
-        server.url, _MemoryTokenStorage(), oauth.client_id, oauth.client_secret, oauth.client_auth, issuer=oauth.issuer
-    )
+        return PrivateKeyJWTOAuthProvider(*client, signs, issuer=oauth.issuer)
+    return ClientCredentialsOAuthProvider(*client, oauth.client_secret, oauth.client_auth, issuer=oauth.issuer)
 
 
 def _assertion_signer(server: McpServer, refuse: LoginErrorFactory) -> Callable[[str], Awaitable[str]]:
@@ -317,17 +293,13 @@ def _assertion_signer(server: McpServer, refuse: LoginErrorFactory) -> Callable[
             why = error.strerror if isinstance(error, OSError) else "it is not a PEM file"
             raise refuse(f"the key `{oauth.private_key_file}` cannot be read: {why}") from None
         about = SignedJWTParameters(
-            issuer=oauth.client_id,
-            subject=oauth.client_id,
-            signing_key=key,
-            signing_algorithm=oauth.signing_algorithm,
+            issuer=oauth.client_id, subject=oauth.client_id, signing_key=key, signing_algorithm=oauth.signing_algorithm
         )
         try:
             return await about.create_assertion_provider()(audience)
         except Exception as error:  # the signing libraries raise various exceptions
-            kind = type(error).__name__
-            why = f"the key `{oauth.private_key_file}` cannot sign with {oauth.signing_algorithm} ({kind})"
-            raise refuse(why) from None
+            fault = f"cannot sign with {oauth.signing_algorithm} ({type(error).__name__})"
+            raise refuse(f"the key `{oauth.private_key_file}` {fault}") from None
 
     return signed
 

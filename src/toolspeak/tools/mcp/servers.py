@@ -34,8 +34,7 @@ from .oauth import Login, Tokens
 #: Exponential back-off for restarts, in seconds.
 _FIRST_RESTART_DELAY = 0.5
 _MAX_RESTART_DELAY = 30.0
-#: Maximum length of a tool name; protocols reject longer ones.
-_MAX_NAME_CHARS = 64
+_MAX_NAME_CHARS = 64  # maximum length of a tool name; protocols reject longer ones
 _MAX_DEFINITION_BYTES = 64 * 1024
 #: Maximum length of a tool name in a note, and maximum number of notes per server. One more note counts the rest.
 _MAX_DISPLAYED_CHARS = 80
@@ -49,7 +48,6 @@ class DefinitionOffer(msgspec.Struct, frozen=True):
     server: McpServer
     #: `first`: the server is new; `changed`: its definitions have changed since their approval.
     kind: Literal["first", "changed"]
-    #: The definitions that are new or changed.
     definitions: tuple[Definition, ...]
 
 
@@ -93,8 +91,7 @@ class McpServers:
             return McpConnection(server, env, resolver, tokens, login)
 
         self._hosts = {each.name: _ServerHost(each, connection, clock) for each in servers}
-        #: Servers and tools that were left out, with reasons.
-        self.notes: list[Note] = []
+        self.notes: list[Note] = []  # servers and tools that were left out, with reasons
 
     async def __aenter__(self) -> Self:
         return self
@@ -103,28 +100,23 @@ class McpServers:
         await self.close()
 
     async def start(self) -> list[Executable]:
-        """Start all servers and return their tools."""
         self.notes.clear()
         per_server = await asyncio.gather(*(self._start_server(host) for host in self._hosts.values()))
         return self._without_clashes([each for tools in per_server for each in tools])
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the servers."""
         return tuple(self._hosts)
 
     async def review(self, name: str) -> Review:
         """Compare the definitions that a server offers now with the approved ones, without approving anything.
 
-        Raises:
-            UsageError: the server is not configured.
-            ToolError: the server cannot be reached.
+        Raises UsageError if the server is not configured, and ToolError if the server cannot be reached.
         """
         host = self._hosts.get(name)
         if host is None:
-            raise UsageError(
-                f"unknown MCP server `{name}`", hint=f"configured servers: {', '.join(sorted(self._hosts))}"
-            )
+            hint = f"configured servers: {', '.join(sorted(self._hosts))}"
+            raise UsageError(f"unknown MCP server `{name}`", hint=hint)
         offered = self._usable(host, await host.offered())
         return Review(host.server, offered, self._pins.compare(host.server, offered))
 
@@ -133,7 +125,6 @@ class McpServers:
         self._pins.approve(review.server, review.offered)
 
     async def close(self) -> None:
-        """Stop all servers."""
         await asyncio.gather(*(host.close() for host in self._hosts.values()))
 
     async def _start_server(self, host: _ServerHost) -> list[_McpTool]:
@@ -144,8 +135,7 @@ class McpServers:
             return []
         offered = self._usable(host, offered)
         changes = self._pins.compare(host.server, offered)
-        approved = await self._approved_definitions(host, changes, offered)
-        return [_McpTool(host, each) for each in approved]
+        return [_McpTool(host, each) for each in await self._approved_definitions(host, changes, offered)]
 
     def _usable(self, host: _ServerHost, offered: tuple[Definition, ...]) -> tuple[Definition, ...]:
         """Drop unusable definitions, and add a note for each."""
@@ -180,9 +170,8 @@ class McpServers:
             what = "has changed since" if each in changes.changed else "was added after"
             why = "was not approved" if changes.first else f"{what} the server was approved"
             hint = f"review and approve it: `{command_for('approve', host.server)}`"
-            self._note(
-                "mcp_tool_changed", f"`{host.server.prefix}{_display_name(each.name)}` {why}; it is left out ({hint})"
-            )
+            name = f"{host.server.prefix}{_display_name(each.name)}"
+            self._note("mcp_tool_changed", f"`{name}` {why}; it is left out ({hint})")
         return changes.unchanged
 
     async def _ask_approval(self, offer: DefinitionOffer) -> bool:
@@ -204,25 +193,21 @@ class McpServers:
 
 
 class _McpTool:
-    """One tool of an MCP server."""
-
-    #: True, because the description comes from the server.
-    untrusted = True
+    untrusted = True  # true, because the description comes from the server
 
     def __init__(self, host: _ServerHost, definition: Definition) -> None:
         self._host = host
         self._definition = definition
-        self.server = host.server.name
-        server = host.server
-        read_only = definition.name in server.read_only or (server.trusted and definition.read_only)
-        name = _tool_name(server, definition.name)
-        self.tool = Tool(name, definition.description, definition.schema, not read_only, read_only=read_only)
+        server, name = host.server, definition.name
+        self.server = server.name
+        read_only = name in server.read_only or (server.trusted and definition.read_only)
+        about = (_tool_name(server, name), definition.description, definition.schema)
+        self.tool = Tool(*about, not read_only, read_only=read_only)
 
     async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
         """Call the tool.
 
-        Raises:
-            ToolError: the server cannot be reached or returned an error, or the definition is no longer approved.
+        Raises ToolError if the server cannot be reached or returned an error, or the definition is no longer approved.
         """
         return await self._host.call(self._definition, arguments, context)
 
@@ -231,10 +216,7 @@ class _ServerHost:
     """One configured server. Starts it, and restarts it after a failure."""
 
     def __init__(
-        self,
-        server: McpServer,
-        connect: Callable[[McpServer], McpConnection],
-        clock: Callable[[], float],
+        self, server: McpServer, connect: Callable[[McpServer], McpConnection], clock: Callable[[], float]
     ) -> None:
         self.server = server
         self._connect = connect
@@ -254,7 +236,6 @@ class _ServerHost:
 
     @property
     def rejected(self) -> tuple[RejectedTool, ...]:
-        """Malformed tools that were removed from the server's listing."""
         return self._connection.rejected if self._connection is not None else ()
 
     async def call(self, definition: Definition, arguments: JSONObject, context: CallContext) -> ToolOutput:
@@ -275,7 +256,6 @@ class _ServerHost:
         return output
 
     async def close(self) -> None:
-        """Close the connection."""
         async with self._lock:
             connection, self._connection = self._connection, None
             if connection is not None:
@@ -290,9 +270,8 @@ class _ServerHost:
                 self._connection = None
             wait = self._not_before - self._clock()
             if wait > 0:
-                raise ToolError(
-                    f"the MCP server `{self.server.name}` has failed and is started again in {wait:.1f} seconds"
-                )
+                state = f"has failed and is started again in {wait:.1f} seconds"
+                raise ToolError(f"the MCP server `{self.server.name}` {state}")
             connection = self._connect(self.server)
             try:
                 self._offered = await connection.open()

@@ -30,31 +30,23 @@ if TYPE_CHECKING:
 #: Maximum size of one message. A base64 image takes a few million bytes.
 MAX_LINE_BYTES = 16 * 1024 * 1024
 _PIECE = 64 * 1024
-#: Number of bytes kept from the end of standard error.
 _MAX_STDERR_BYTES = 4096
-#: Seconds to wait for a server to exit after its input is closed, and again after SIGTERM.
-_GRACE = 2.0
+_GRACE = 2.0  # seconds to wait for a server to exit after its input is closed, and again after SIGTERM
 #: Environment variables that programs need to find their files, passed on in addition to the harmless ones.
 _PASSED_VARIABLES = ("HOME PATH SHELL TMPDIR SYSTEMROOT APPDATA LOCALAPPDATA PATHEXT TEMP USERPROFILE").split()
 
 
 class Child:
-    """The state of a server process."""
-
     def __init__(self) -> None:
         self.ended = asyncio.Event()
-        #: Why its messages are no longer read, although it may still be running; empty if they are.
-        self.broken = ""
-        self.noise = 0
+        self.broken = ""  # why its messages are no longer read, although it may still be running; empty if they are
         self._stderr = b""
 
     def add_stderr(self, data: bytes) -> None:
-        """Record output from standard error."""
         self._stderr = (self._stderr + data)[-_MAX_STDERR_BYTES:]
 
     @property
     def last_stderr_line(self) -> str:
-        """The last line that the server wrote to standard error."""
         lines = self._stderr.decode(errors="replace").strip().splitlines()
         return lines[-1][:300] if lines else ""
 
@@ -164,8 +156,6 @@ def _parse_message(line: bytes, child: Child) -> SessionMessage | None:
     except (ValueError, RecursionError):
         if b'"jsonrpc"' in line[:1000]:
             child.broken = "it sent a message that cannot be read"
-        else:
-            child.noise += 1
         return None
 
 
@@ -175,8 +165,7 @@ async def _write_messages(
     assert process.stdin is not None
     with suppress(ConnectionError, OSError):
         async for message in outgoing:
-            text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
-            process.stdin.write(text.encode() + b"\n")
+            process.stdin.write(message.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
             await process.stdin.drain()
 
 

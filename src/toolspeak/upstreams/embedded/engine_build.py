@@ -11,6 +11,7 @@ import functools
 import importlib
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 #: Byte dot-product instructions, as llama.cpp names them.
@@ -37,22 +38,17 @@ def has_byte_products(system_info: str) -> bool:
 def is_quick() -> bool:
     """Whether the installed engine has byte dot products. False if the engine cannot be queried."""
     command = (sys.executable, "-P", "-m", __name__)
-    try:
-        process = subprocess.run(
-            command, capture_output=True, check=True, timeout=_MAX_SECONDS, stdin=subprocess.DEVNULL
-        )
-    except (OSError, subprocess.SubprocessError):
-        return False
-    return has_byte_products(process.stdout.decode("utf-8", "replace").strip())
+    with suppress(OSError, subprocess.SubprocessError):
+        info = subprocess.check_output(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=_MAX_SECONDS)
+        return has_byte_products(info.decode("utf-8", "replace").strip())
+    return False
 
 
 def could_be_quick(cpuinfo: Path = _CPUINFO) -> bool:
     """Whether an engine built on this machine would have byte dot products. False if the processor is unknown."""
-    try:
-        flags = cpuinfo.read_text("utf-8", "replace")
-    except OSError:
-        return False
-    return not _CPU_FLAGS.isdisjoint(flags.split())
+    with suppress(OSError):
+        return not _CPU_FLAGS.isdisjoint(cpuinfo.read_text("utf-8", "replace").split())
+    return False
 
 
 def main() -> None:

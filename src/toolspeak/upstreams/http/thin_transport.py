@@ -105,14 +105,16 @@ class HttpUpstream(Service):
         Call `resume` if the rest has to wait, or `abort`.
         """
         pool = self._pools.get(asyncio.get_running_loop())
-        connection = pool.take() if pool is not None and not self._closed else None
-        if connection is None:
+        if pool is None or not pool.idle or self._closed:
             return None
         never = self._never if self._passes_bytes(request, passthrough_bytes) else None
         posted = self._prepare(request, never)
+        head = self._full_head(self._version + self._codec.path(request), posted.payload)
+        connection = pool.take()  # after everything that may raise an error
+        if connection is None:
+            return None
         posted.connection = connection
         connection.on_ready = on_ready
-        head = self._full_head(self._version + self._codec.path(request), posted.payload)
         connection.start(head, posted.payload, posted.end)
         return posted
 

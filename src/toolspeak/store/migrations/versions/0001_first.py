@@ -88,10 +88,7 @@ def _answers() -> None:
 
 def _rest() -> None:
     op.create_table(
-        "state",
-        sa.Column("key", sa.Text, primary_key=True),
-        *_needed(sa.Text, "value"),
-        sa.Column("ends", sa.Double),
+        "state", sa.Column("key", sa.Text, primary_key=True), *_needed(sa.Text, "value"), sa.Column("ends", sa.Double)
     )
     op.create_index("state_by_end", "state", ["ends"])
     op.create_table(
