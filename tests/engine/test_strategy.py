@@ -19,6 +19,7 @@ from toolspeak.engine.planning import strategy as strategy_module
 from toolspeak.engine.planning.capabilities import Capabilities, Profile, ProfileMatch
 from toolspeak.engine.planning.strategy import (
     DEFAULT_CONTRACT_BUDGET,
+    UNKNOWN_RULES,
     Mode,
     Plan,
     Settings,
@@ -176,7 +177,8 @@ def test_an_envelope_that_cannot_be_enforced_is_a_warning(mode: Mode):
 @check_each("settings", [Settings(), Settings(mode="off"), Settings(mode="fallback"), Settings(plan="envelope")])
 @check_each("found", [NONE, OPENAI, CONSTRAINED])
 def test_the_brief_strategy_is_that_of_a_request_with_a_function(settings: Settings, found: ProfileMatch):
-    planned, told = plan(request(), found, settings), brief_strategy(found, settings)
+    untried = found.rule in UNKNOWN_RULES
+    planned, told = plan(request(), found, settings, untried=untried), brief_strategy(found, settings)
     assert (told.native, told.plan, told.rule, told.warning) == (
         planned.native,
         planned.kind,

@@ -331,14 +331,14 @@ def test_native_tools_are_tried_again_an_hour_after_a_rejection_or_many_trials()
         return [Failure("tools are off", status=400)] if request.tools else "It is sunny."
 
     turns_of("", one, known, answers, 1)
-    assert not one.untried(PLACE, "", Settings(), "unknown")
+    assert not one.untried(PLACE, "", "unknown")
     clock.now += DAY / 24
-    assert one.untried(PLACE, "", Settings(), "unknown")
+    assert one.untried(PLACE, "", "unknown")
     clock.now += DAY * 2
     turns_of("", one, known, lambda request: "It is sunny.", 8)
-    assert not one.untried(PLACE, "", Settings(), "unknown")
+    assert not one.untried(PLACE, "", "unknown")
     clock.now += DAY / 24
-    assert one.untried(PLACE, "", Settings(), "unknown")
+    assert one.untried(PLACE, "", "unknown")
 
 
 @pytest.mark.requirement("D8")
@@ -380,7 +380,7 @@ def test_where_nothing_is_learned_tools_are_sent_natively_a_few_times_only():
 
 @check_each(
     "settings",
-    [{"mode": "force"}, {"plan": "inline"}, {"marks": "nonce"}, {"probe": "first-use"}],
+    [{"mode": "force"}, {"plan": "inline"}, {"marks": "nonce"}],
 )
 def test_tools_are_not_tried_natively_where_the_settings_decide_otherwise(settings: dict[str, Any]):
     for _, request in talk(lambda request: "Hello.", 1, **settings):
@@ -609,6 +609,25 @@ def test_only_the_tenants_seen_last_are_kept():
     assert tenant_key("t69") in kept
 
 
+def test_no_more_tenants_are_remembered_than_there_is_room_for():
+    learning, known = learner()
+    turns_of("anna", learning, known, native_only, 2)
+    for number in range(200):
+        tenant = tenant_of(Credential("authorization", Secret(f"sk-{number}")))
+        assert turns_of(tenant, learning, known, native_only, 1) == [("unknown", 1)]
+    state = learning._targets[PLACE]
+    assert (len(state.tenants), len(state.use.tenants)) == (128, 128)
+    assert turns_of("anna", learning, known, native_only, 1) == [("learned", 1)]
+    for number in range(200):
+        learning.learned(PLACE, f"tenant {number}")
+    assert len(state.tenants) == 128
+    assert not any(name.startswith("own-") for name in state.tenants)
+    assert len(state.use.tenants) <= 128
+    for number in range(3):
+        learning.learned(PLACE, f"own-{number}")
+    assert sum(name.startswith("own-") for name in state.tenants) == 1
+
+
 def test_no_more_models_are_remembered_than_there_is_room_for():
     learning, _ = learner()
     for number in range(600):
@@ -621,8 +640,33 @@ def test_a_probe_replaces_what_was_learned():
     probes = ProbeScheduler(known, ProbeStore(state))
     turns_of("", probes.learning, known, speaking("hermes"), 2)
     assert probes.learning.use_of(PLACE).summary() == "2 turns with calls, 2 with one request; nonce: omitted 2"
-    probes.learning.forget(PLACE)
+    probes.learning.probed(PLACE, {"capability": "none"})
     assert probes.learning.learned(PLACE) is None
+    turns_of("", probes.learning, known, native_only, 2)
+    probes.learning.probed(PLACE, {"capability": "openai"})
+    assert probes.learning.learned(PLACE) is None
+
+
+@pytest.mark.requirement("D8")
+def test_native_calls_that_came_count_against_a_probe_that_got_none():
+    learning, known = learner(state=(state := MemoryState()))
+    turns_of("anna", learning, known, native_only, 2)
+    turns_of("bert", learning, known, native_only, 1)
+    turns_of("carl", learning, known, speaking("hermes"), 2)
+    known.set_measured(*PLACE, {"capability": "none"}, "measured")
+    learning.probed(PLACE, {"capability": "none"})
+    assert turns_of("anna", learning, known, native_only, 1) == [("learned", 1)]
+    assert turns_of("bert", learning, known, native_only, 2) == [("probe", 1), ("learned", 1)]
+    assert turns_of("carl", learning, known, speaking("hermes"), 1) == [("probe", 1)]
+    stored = UseStore(state, Clock()).get(PLACE).tenants
+    assert set(stored) == {tenant_key(name) for name in ("anna", "bert", "carl")}
+    assert stored[tenant_key("carl")].in_a_row == 1
+
+
+@pytest.mark.requirement("D3", "D8")
+def test_tools_are_tried_natively_until_a_probe_has_ended():
+    replies = talk(native_only, 3, probe="first-use")
+    assert [(reply.requests, len(reply.calls)) for reply, _ in replies] == [(1, 1)] * 3
 
 
 def test_the_summary_of_a_model_that_was_not_used_is_empty():

@@ -71,7 +71,7 @@ def test_a_model_on_this_machine_is_probed_behind_its_first_request():
         upstream = able()
         proxy = Proxy(line(upstream))
         first = await proxy.ask()
-        assert not upstream.requests[0].tools
+        assert upstream.requests[0].tools
         await proxy.settled()
         before = len(upstream.requests)
         then = await proxy.ask()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from tests.server.asgi_client import HELLO, ask, bearer, run
 from toolspeak.cli import main
 from toolspeak.errors import UsageError
 from toolspeak.key_value import FileState
+from toolspeak.runtime.learning import TenantUse, UseStore
+from toolspeak.runtime.probe_cache import ProbeTarget
 from toolspeak.server.access.api_keys import ApiKeys
 from toolspeak.server.process.server import ServerOptions
 
@@ -219,7 +222,8 @@ def test_the_plan_of_one_upstream_is_printed_with_its_reason_and_how_to_change_i
 ):
     invoke("serve", "--upstream", "http://127.0.0.1:9/v1")
     assert _lines(capsys, started[-1][-1]) == [
-        "Upstream 127.0.0.1:9: starts with plan inline (no native calling: this base URL is not a host of `openai`). "
+        "Upstream 127.0.0.1:9: a new model starts with plan inline (no native calling: this base URL is not a host of "
+        "`openai`; tools are also sent natively, to find out whether the upstream supports them). "
         "Change it with --mode or --plan."
     ]
     invoke("serve", "--upstream", "http://127.0.0.1:9/v1", "--model", "m", "--mode", "off")
@@ -246,9 +250,25 @@ def test_the_plans_of_configured_upstreams_are_printed_with_their_models(
     file.chmod(0o600)
     invoke("serve")
     near, vendor = _lines(capsys, started[-1][-1])
+    assert "tools are also sent natively" in near
     assert near.startswith("Upstream near (m0, m1, m2, ...): starts with plan inline (no native calling: ")
     assert near.endswith(" Change it with `mode` or `plan` in [upstreams.near].")
     assert vendor.startswith("Upstream far (gpt-5): starts with plan native (native calling (openai): ")
+
+
+@pytest.mark.requirement("D3", "D8")
+def test_the_plan_of_a_model_that_is_known_from_use_is_printed(
+    home: Path, started: list[Any], capsys: pytest.CaptureFixture[str]
+):
+    fields = {"capability": "openai"}
+    target = ProbeTarget("openai", "m", "http://127.0.0.1:9/v1")
+    use = TenantUse(fields, "calls came natively", seen_at=time.time())
+    UseStore(FileState(home / ".local" / "state" / "toolspeak" / "state.json"), time.time).put(target, "", use)
+    invoke("serve", "--upstream", "http://127.0.0.1:9/v1", "--model", "m")
+    assert _lines(capsys, started[-1][-1]) == [
+        "Upstream 127.0.0.1:9 (m): starts with plan native (native calling (openai): seen in use: calls came natively). "
+        "Change it with --mode or --plan."
+    ]
 
 
 WRONG = [("--port", text) for text in ("99999", "-1")] + [

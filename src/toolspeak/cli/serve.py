@@ -223,13 +223,17 @@ def _plan_lines(gateway: Gateway, table: str) -> list[str]:
     Logs a warning for each plan that cannot be carried out. `table` is the pattern for the upstream's table in the
     configuration; empty if it has none.
     """
+    from ..engine.planning.strategy import UNKNOWN_RULES
+
     lines: list[str] = []
     for upstream, strategy, models in gateway.strategies():
         more = ", ..." if len(models) > _MAX_NAMES else ""
         names = f" ({', '.join(models[:_MAX_NAMES])}{more})" if models[0] else ""
         title = printable(f"{upstream.title or upstream.name}{names}")
         change = f"`mode` or `plan` in {table.format(upstream.name)}" if table else "--mode or --plan"
-        lines.append(f"Upstream {title}: starts with plan {strategy.plan} ({strategy.why}). Change it with {change}.")
+        # A model that requests name may be known from earlier use.
+        start = "starts" if names or strategy.rule not in UNKNOWN_RULES else "a new model starts"
+        lines.append(f"Upstream {title}: {start} with plan {strategy.plan} ({strategy.why}). Change it with {change}.")
         if strategy.warning:
             _log.warning("upstream %s: %s", title, strategy.warning)
     return lines

@@ -14,6 +14,7 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -26,7 +27,7 @@ from ..engine.turn.actions import TurnOutcome
 from ..engine.turn.upstream_limits import NO_NATIVE_TOOLS, refuses_system_role, window_limitation
 from ..errors import ToolspeakError
 from ..key_value import Clock, FileState, MemoryState, State
-from .probe_cache import MAX_NAME_CHARS, ProbeTarget, probe_policy
+from .probe_cache import MAX_NAME_CHARS, ProbeTarget
 
 if TYPE_CHECKING:
     from ..engine.turn.observations import Observation
@@ -49,9 +50,10 @@ _MAX_TRIALS = 8
 _SECONDS_UNTRIED = 3600.0
 #: Number of native answers with calls as text before a model is known to leak. A single one may be a quotation.
 _LEAKS = 2
-#: Maximum number of models, and of tenants per model, to remember.
+#: Maximum number of models, of tenants per model to store, and of those that a process remembers.
 _MAX_TARGETS = 512
 _MAX_TENANTS = 64
+_MAX_PRESENT = 128
 _PREFIX = "use/"
 #: How the tenants of clients' own upstream keys begin. Anybody can invent such keys, so they do not count as agreeing.
 _OWN_KEY = "own-"
@@ -194,19 +196,47 @@ class UseStore:
         self._state.delete(_PREFIX + target.key)
 
 
+class _Tenant:
+    """What this process knows about one model for one tenant, in addition to `TenantUse`."""
+
+    learned: Learned | None = None
+    is_current = False  # whether `learned` is up to date
+    stored_at = 0.0
+    unsaved: TenantUse | None = None  # counts that are stored later
+    trials = 0
+    tried_at = 0.0
+    doubt = False  # whether the model does not call in the way that is known
+    leaks = 0
+
+
 class _Target:
-    """What this process knows about one model. Dictionaries are keyed by tenant."""
+    """What this process knows about one model. Dictionaries are keyed by the hash of the tenant."""
 
     def __init__(self, use: ModelUse) -> None:
         self.use = use
         self.until = 0.0  # when to read the store again
-        self.learned: dict[str, Learned | None] = {}
-        self.stored_at: dict[str, float] = {}
-        self.unsaved: dict[str, TenantUse] = {}  # counts that are stored later, by the hash of the tenant
-        self.trials: Counter[str] = Counter()
-        self.tried_at: dict[str, float] = {}
-        self.doubts: set[str] = set()  # tenants whose model no longer calls in the way that is known
-        self.leaks: Counter[str] = Counter()
+        self.tenants: OrderedDict[str, _Tenant] = OrderedDict()
+
+    def tenant(self, key: str) -> _Tenant:
+        """Return the state of a tenant. Those seen least recently are forgotten, clients' own keys before others."""
+        tenant = self.tenants.get(key)
+        if tenant is None:
+            if len(self.tenants) >= _MAX_PRESENT:
+                own = (name for name in self.tenants if name.startswith(_OWN_KEY))
+                self._forget(next(own, next(iter(self.tenants))))
+            tenant = self.tenants[key] = _Tenant()
+        self.tenants.move_to_end(key)
+        return tenant
+
+    def _forget(self, key: str) -> None:
+        del self.tenants[key]
+        tenants = {name: use for name, use in self.use.tenants.items() if name != key}
+        self.use = msgspec.structs.replace(self.use, tenants=tenants)
+
+    def changed(self) -> None:
+        """Note that something else may apply to every tenant."""
+        for tenant in self.tenants.values():
+            tenant.is_current = False
 
 
 class UseLearning:
@@ -229,28 +259,27 @@ class UseLearning:
             state = self._reload(target, now)
         while self._loaded:
             self._merge(*self._loaded.popleft())
-        if tenant not in state.learned:
-            state.learned[tenant] = state.use.learned(tenant_key(tenant))
-        return state.learned[tenant]
+        known = state.tenant(key := tenant_key(tenant))
+        if not known.is_current:
+            known.learned, known.is_current = state.use.learned(key), True
+        return known.learned
 
     def use_of(self, target: ProbeTarget) -> ModelUse:
         """Return what use has shown about a model, for display."""
         self.learned(target)
         return self._targets[target].use
 
-    def untried(self, target: ProbeTarget, tenant: str, settings: Settings, rule: str) -> bool:
-        """Whether to find out how a model calls, because nothing is known or what is known is in doubt.
-
-        Where a probe is allowed, it finds that out for unknown upstreams.
-        """
-        state = self._targets.get(target)
-        if not target.base_url or state is None or (rule not in UNKNOWN_RULES and tenant not in state.doubts):
+    def untried(self, target: ProbeTarget, tenant: str, rule: str) -> bool:
+        """Whether to find out how a model calls, because nothing is known or what is known is in doubt."""
+        state, key = self._targets.get(target), tenant_key(tenant)
+        if not target.base_url or state is None:
             return False
-        use, now = state.use.tenants.get(tenant_key(tenant), TenantUse()), self._store.clock()
-        enough = state.trials[tenant] >= _MAX_TRIALS and now < state.tried_at[tenant] + _SECONDS_UNTRIED
-        if enough or ("capability" in use.refused and now < use.refused_at + _SECONDS_UNTRIED):
+        known = state.tenant(key)
+        if rule not in UNKNOWN_RULES and not known.doubt:
             return False
-        return rule not in UNKNOWN_RULES or probe_policy(settings, target.base_url) == "off"
+        use, now = state.use.tenants.get(key, TenantUse()), self._store.clock()
+        enough = known.trials >= _MAX_TRIALS and now < known.tried_at + _SECONDS_UNTRIED
+        return not (enough or ("capability" in use.refused and now < use.refused_at + _SECONDS_UNTRIED))
 
     def _reload(self, target: ProbeTarget, now: float) -> _Target:
         """Read what other processes have learned; from a database in the background, for one of the next turns."""
@@ -276,12 +305,12 @@ class UseLearning:
         state, now = self._targets.get(target), self._store.clock()
         if state is None:
             return
-        own = {name: use.current(now) for name, use in state.use.tenants.items()}
+        own = {name: use.current(now) for name, use in state.use.tenants.items() if name in state.tenants}
         newer = {name: use for name, use in own.items() if use.latest >= stored.tenants.get(name, TenantUse()).latest}
         use = msgspec.structs.replace(stored, tenants={**stored.tenants, **newer})
         if use != state.use:
             state.use = use
-            state.learned.clear()
+            state.changed()
 
     # ---- after a turn
 
@@ -294,9 +323,10 @@ class UseLearning:
         self.learned(turn.target, turn.tenant)
         state, now = self._targets[turn.target], self._store.clock()
         before = state.use.tenants.get(tenant_key(turn.tenant), TenantUse())
-        self._compare(turn, state, now)
+        tenant = state.tenant(tenant_key(turn.tenant))
+        self._compare(turn, tenant, now)
         refused, why = _refused(turn)
-        if not refused and self._leaks(turn, state):
+        if not refused and self._leaks(turn, tenant):
             refused, why = {"leaks": True}, "native answers contained calls as text"
         use = before
         if refused:
@@ -320,13 +350,13 @@ class UseLearning:
         first_try = use.first_try + (turn.outcome.requests == 1)
         return msgspec.structs.replace(use.observed(observation, now), turns=use.turns + 1, first_try=first_try)
 
-    def _compare(self, turn: EndedTurn, state: _Target, now: float) -> None:
+    def _compare(self, turn: EndedTurn, tenant: _Tenant, now: float) -> None:
         """Compare how a call came with what is known, and doubt that if it does not agree.
 
         What is known is also doubted if the model writes words although the request concerns a tool. The next turn then
         sends the tools both natively and in the prompt.
         """
-        first, tenant = next(iter(turn.outcome.trace.attempts), None), turn.tenant
+        first = next(iter(turn.outcome.trace.attempts), None)
         if first is None or turn.rule not in OPEN_RULES:
             return
         trace, known = turn.outcome.trace, turn.rule not in UNKNOWN_RULES
@@ -334,17 +364,17 @@ class UseLearning:
         came = not trace.why_no_call
         agrees = native == any(each.dialect == "native" for each in trace.attempts[-1].candidates)
         if first.phase == "both" and has_tools:
-            paused = known and now >= state.tried_at.get(tenant, 0.0) + _SECONDS_UNTRIED
-            state.trials[tenant] = 0 if came and not agrees else 1 if paused else state.trials[tenant] + 1
-            state.tried_at[tenant] = now
+            paused = known and now >= tenant.tried_at + _SECONDS_UNTRIED
+            tenant.trials = 0 if came and not agrees else 1 if paused else tenant.trials + 1
+            tenant.tried_at = now
         if not known or turn.plan.kind not in ("inline", "native") or (native and not has_tools):
             return
         if came:
-            (state.doubts.discard if agrees else state.doubts.add)(tenant)
+            tenant.doubt = not agrees
         elif turn.outcome.failure is None and _expects_call(turn.request):
-            state.doubts.add(tenant)
+            tenant.doubt = True
 
-    def _leaks(self, turn: EndedTurn, state: _Target) -> bool:
+    def _leaks(self, turn: EndedTurn, tenant: _Tenant) -> bool:
         """Whether enough native answers without a call contained one as text."""
         plan, trace = turn.plan, turn.outcome.trace
         if plan.kind != "native" or plan.profile.leaks or not turn.settings.rescue or not trace.why_no_call:
@@ -353,25 +383,25 @@ class UseLearning:
 
         text = trace.attempts[-1].raw[:_MAX_SEARCHED_CHARS]
         untrusted = tuple(message.text for message in turn.request.messages)
-        state.leaks[turn.tenant] += bool(text and parse(text, turn.request.tools, untrusted=untrusted).calls)
-        return state.leaks[turn.tenant] >= _LEAKS
+        tenant.leaks += bool(text and parse(text, turn.request.tools, untrusted=untrusted).calls)
+        return tenant.leaks >= _LEAKS
 
     def _update(self, turn: EndedTurn, state: _Target, before: TenantUse, use: TenantUse) -> None:
-        tenant, key = turn.tenant, tenant_key(turn.tenant)
+        tenant = state.tenant(key := tenant_key(turn.tenant))
         state.use = msgspec.structs.replace(state.use, tenants={**state.use.tenants, key: use})
         changed = (use.fields, use.refused) != (before.fields, before.refused)
         if use.fields != before.fields:
-            state.doubts.discard(tenant)
+            tenant.doubt = False
         if changed:
-            state.learned.clear()  # three tenants may agree now
+            state.changed()  # three tenants may agree now
             rejected = use.refused_at != before.refused_at
             why = use.refused_why if rejected else f"seen in use: {use.why}"
             _log.log(logging.WARNING if rejected else logging.INFO, "`%s`: %s", turn.target.model[:MAX_NAME_CHARS], why)
         changed = changed or (use.last, use.in_a_row) != (before.last, before.in_a_row)
-        state.unsaved[key] = use
-        if changed or self._store.clock() > state.stored_at.get(tenant, 0.0) + _SECONDS_STORED:
-            state.stored_at[tenant] = self._store.clock()
-            self._write(turn.target, key, state.unsaved.pop(key))
+        tenant.unsaved = use
+        if changed or self._store.clock() > tenant.stored_at + _SECONDS_STORED:
+            tenant.stored_at, tenant.unsaved = self._store.clock(), None
+            self._write(turn.target, key, use)
 
     def _write(self, target: ProbeTarget, key: str, use: TenantUse) -> None:
         self._in_background(self._store.put, target, key, use).add_done_callback(_on_written)
@@ -387,16 +417,30 @@ class UseLearning:
             self._last.set_result(function(*arguments))
         return self._last
 
-    def forget(self, target: ProbeTarget) -> None:
-        """Forget everything about a model: a probe has measured it."""
-        self._targets.pop(target, None)
+    def probed(self, target: ProbeTarget, fields: JSONObject) -> None:
+        """Forget what a probe has measured instead, except native calls that came although the probe got none.
+
+        The calls of a probe are few, and may have been wrong for other reasons. Native calls then stay in use for the
+        tenants who got two in a row, and are tried once more for those who got one.
+        """
+        state = self._targets.pop(target, None)
         self._store.forget(target)
+        if state is None or fields.get("capability") != "none":
+            return
+        native = {name: use for name, use in state.use.tenants.items() if use.last.get("capability", "none") != "none"}
+        if native:
+            kept = self._targets[target] = _Target(msgspec.structs.replace(state.use, tenants=native))
+            kept.until = self._store.clock() + _RELOAD_SECONDS
+            for name, use in native.items():
+                kept.tenant(name).doubt = use.fields != use.last
+                self._write(target, name, use)
 
     async def close(self) -> None:
         """Store everything."""
         for target, state in self._targets.items():
-            while state.unsaved:
-                self._write(target, *state.unsaved.popitem())
+            for key, tenant in state.tenants.items():
+                if tenant.unsaved is not None:
+                    self._write(target, key, tenant.unsaved)
         thread, self._thread = self._thread, None
         if thread is not None and self._last is not None:
             thread.shutdown(wait=False)  # another thread cannot wait for it while the interpreter is exiting
@@ -417,6 +461,7 @@ def _expects_call(request: Request) -> bool:
     return own and concerns_tool(last.text, request.tools)
 
 
+@lru_cache(_MAX_TARGETS)
 def tenant_key(tenant: str) -> str:
     """Return the hash under which a tenant is stored. It shows whether the tenant has a client's own key."""
     own = _OWN_KEY if tenant.startswith(_OWN_KEY) else ""

@@ -268,7 +268,7 @@ class ProbeScheduler:
         state.stored = await asyncio.to_thread(self._store.record_measurement, target, verdict)
         state.until = self._store.clock() + _RELOAD_SECONDS
         state.contradicted = False
-        self.learning.forget(target)
+        self.learning.probed(target, verdict.fields)
         apply_result(self._capabilities, target, state.stored)
         _log.info("probed `%s` with %d requests", target.model[:MAX_NAME_CHARS], verdict.requests)
 

@@ -146,7 +146,7 @@ class TurnFactory:
             # A turn has one answer. The server runs one turn per answer.
             raise UsageError("`n` above 1 is not supported here", hint="start one turn per answer")
         lookup = self.look_up(tenant)
-        untried = self._is_untried(lookup, settings, tenant)
+        untried = self._is_untried(lookup, tenant)
         request, notes = self.tool_memory.recall(tenant, original, settings)
         notes = (*earlier_notes, *notes)
         planned = plan(request, lookup, settings, untried=untried)
@@ -169,7 +169,7 @@ class TurnFactory:
     ) -> TurnRecipe | None:
         """Return the recipe of a turn that was made for a request, or None if others may be planned differently."""
         lookup = self.look_up(tenant)
-        untried = self._is_untried(lookup, settings, tenant)
+        untried = self._is_untried(lookup, tenant)
         recalls = not request.tools and has_tool_history(request.messages)
         if untried or recalls or planned.served or not isinstance(planned.turn, EngineTurn):
             return None
@@ -178,15 +178,15 @@ class TurnFactory:
     def make_from(self, recipe: TurnRecipe, request: Request, see: str) -> PlannedTurn | None:
         """Create the turn for a request as the recipe says. Returns None if something new is known about the model."""
         lookup, settings, tenant, planned, notes = recipe
-        if self.look_up(tenant) is not lookup or self._is_untried(lookup, settings, tenant):
+        if self.look_up(tenant) is not lookup or self._is_untried(lookup, tenant):
             return None
         context = _TurnContext(lookup, settings, tenant, request.messages, see, False)
         return PlannedTurn(self._planned_turn(context, request, planned, notes), request, planned)
 
-    def _is_untried(self, lookup: ProfileMatch, settings: Settings, tenant: str) -> bool:
+    def _is_untried(self, lookup: ProfileMatch, tenant: str) -> bool:
         """Whether to find out how the model calls, because nothing is known or what is known is in doubt."""
         learning = self._learning if lookup.rule in OPEN_RULES else None
-        return learning is not None and learning.untried(self._target, tenant, settings, lookup.rule)
+        return learning is not None and learning.untried(self._target, tenant, lookup.rule)
 
     def _turn(self, context: _TurnContext, request: Request, notes: tuple[Note, ...] = ()) -> EngineTurn:
         """Create the turn for a request, or for a part of its conversation."""

@@ -265,8 +265,8 @@ def _plan(situation: _Situation, match: ProfileMatch, settings: Settings) -> Pla
     is_single = not profile.parallel and decision.kind not in ("pass", "plain")
     single = f"; one call at a time, because {reason}" if is_single else ""
     demanding = not situation.stream or situation.demands
-    tries_native = _may_try(situation, settings) and decision.rule in OPEN_RULES and decision.kind == "inline"
-    native = "; tools are also sent natively, to find out whether the upstream supports them" if tries_native else ""
+    tries_native = _tries_native(decision, situation, settings)
+    native = _ALSO_NATIVE if tries_native else ""
     return Plan(
         kind=decision.kind,
         second=decision.second,
@@ -316,6 +316,15 @@ def _native(situation: _Situation, match: ProfileMatch, settings: Settings) -> _
         if decision.kind == "inline":
             return decision
     return _Decision("native", match.rule, why, rescue=situation.choice != "none" and situation.functions)
+
+
+#: Added to the reason of a plan that also sends tools natively.
+_ALSO_NATIVE = "; tools are also sent natively, to find out whether the upstream supports them"
+
+
+def _tries_native(decision: _Decision, situation: _Situation, settings: Settings) -> bool:
+    """Whether the tools are sent both natively and in the prompt."""
+    return decision.kind == "inline" and decision.rule in OPEN_RULES and _may_try(situation, settings)
 
 
 def _may_try(situation: _Situation, settings: Settings) -> bool:
@@ -406,11 +415,14 @@ def strategy(
     require(base_url, str, "`base_url`", "a string")
     require(settings, Settings | None, "`settings`", "a `Settings`")
     match = (known or capabilities()).find(provider, name, base_url, learned)
-    planned = plan(Request(name, (), (Tool("example"),)), match, settings or Settings())
+    untried = bool(base_url) and match.rule in UNKNOWN_RULES
+    planned = plan(Request(name, (), (Tool("example"),)), match, settings or Settings(), untried=untried)
     return msgspec.structs.replace(brief_strategy(match, settings or Settings()), why=planned.why)
 
 
 def brief_strategy(match: ProfileMatch, settings: Settings) -> Strategy:
     """Return the strategy for a profile, with the main reason only. This is fast, because no dialect is loaded."""
-    kind, rule, why, *_ = _decide(_EXAMPLE, match, settings)
+    situation = _EXAMPLE._replace(untried=match.rule in UNKNOWN_RULES)
+    kind, rule, why, *_ = decision = _decide(situation, match, settings)
+    why += _ALSO_NATIVE if _tries_native(decision, situation, settings) else ""
     return Strategy(kind in _NATIVE, match.profile.capability, kind, rule, why, _WARNINGS.get(rule, ""))

@@ -23,6 +23,7 @@ from ...engine.turn.faults import SEE_TRACE
 from ...errors import ConfigError, UsageError
 from ...key_value import State
 from ...runtime.model_resolution import ResolvedModel
+from ...runtime.probe_cache import probe_target
 from ...runtime.prober import ProbeScheduler
 from ...runtime.tool_memory import ToolMemory
 from ...runtime.turn_factory import PlannedTurn, TurnFactory, TurnRecipe
@@ -376,9 +377,11 @@ class Gateway:
         for config in self._configs.values():
             found: dict[tuple[str, str], tuple[Strategy, list[str]]] = {}
             for model in config.model_names() or ("",):
+                resolved, learned = self._resolved(config, model), None
                 if self.probes is not None:
-                    self.probes.load(self._resolved(config, model))
-                match = self._capabilities.find(config.provider, model, config.base_url)
+                    self.probes.load(resolved)
+                    learned = self.probes.learning.learned(probe_target(resolved))
+                match = self._capabilities.find(config.provider, model, config.base_url, learned)
                 strategy = brief_strategy(match, config.settings(model))
                 found.setdefault((strategy.plan, strategy.warning), (strategy, []))[1].append(model)
             for strategy, models in found.values():
