@@ -222,16 +222,13 @@ class _Target:
         tenant = self.tenants.get(key)
         if tenant is None:
             if len(self.tenants) >= _MAX_PRESENT:
-                own = (name for name in self.tenants if name.startswith(_OWN_KEY))
-                self._forget(next(own, next(iter(self.tenants))))
+                gone = next((name for name in self.tenants if name.startswith(_OWN_KEY)), next(iter(self.tenants)))
+                del self.tenants[gone]
+                others = {name: use for name, use in self.use.tenants.items() if name != gone}
+                self.use = msgspec.structs.replace(self.use, tenants=others)
             tenant = self.tenants[key] = _Tenant()
         self.tenants.move_to_end(key)
         return tenant
-
-    def _forget(self, key: str) -> None:
-        del self.tenants[key]
-        tenants = {name: use for name, use in self.use.tenants.items() if name != key}
-        self.use = msgspec.structs.replace(self.use, tenants=tenants)
 
     def changed(self) -> None:
         """Note that something else may apply to every tenant."""
@@ -321,9 +318,8 @@ class UseLearning:
         if any(note.code == "upstream_fallback" for each in turn.outcome.trace.attempts for note in each.notes):
             return  # another upstream answered
         self.learned(turn.target, turn.tenant)
-        state, now = self._targets[turn.target], self._store.clock()
-        before = state.use.tenants.get(tenant_key(turn.tenant), TenantUse())
-        tenant = state.tenant(tenant_key(turn.tenant))
+        state, now, key = self._targets[turn.target], self._store.clock(), tenant_key(turn.tenant)
+        before, tenant = state.use.tenants.get(key, TenantUse()), state.tenant(key)
         self._compare(turn, tenant, now)
         refused, why = _refused(turn)
         if not refused and self._leaks(turn, tenant):
@@ -351,11 +347,7 @@ class UseLearning:
         return msgspec.structs.replace(use.observed(observation, now), turns=use.turns + 1, first_try=first_try)
 
     def _compare(self, turn: EndedTurn, tenant: _Tenant, now: float) -> None:
-        """Compare how a call came with what is known, and doubt that if it does not agree.
-
-        What is known is also doubted if the model writes words although the request concerns a tool. The next turn then
-        sends the tools both natively and in the prompt.
-        """
+        """Doubt what is known if a call came in another way, or did not come although the request concerns a tool."""
         first = next(iter(turn.outcome.trace.attempts), None)
         if first is None or turn.rule not in OPEN_RULES:
             return
@@ -418,10 +410,9 @@ class UseLearning:
         return self._last
 
     def probed(self, target: ProbeTarget, fields: JSONObject) -> None:
-        """Forget what a probe has measured instead, except native calls that came although the probe got none.
+        """Forget what a probe has measured, except native calls that came although the few of the probe did not.
 
-        The calls of a probe are few, and may have been wrong for other reasons. Native calls then stay in use for the
-        tenants who got two in a row, and are tried once more for those who got one.
+        They stay in use for the tenants who got two in a row, and are tried once more for those who got one.
         """
         state = self._targets.pop(target, None)
         self._store.forget(target)

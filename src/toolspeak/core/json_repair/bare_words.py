@@ -162,7 +162,10 @@ class WordReader:
         text, code = read_word(word)
         emit = self._output.emit
         if text is not None:
-            emit(SCALAR, WrittenNumber(text, word) if code == "number_format" else text)
+            if code == "number_format":
+                text = WrittenNumber(text)
+                text.written = word
+            emit(SCALAR, text)
         else:
             emit(STRING)
             emit(PART, escape_text(word))

@@ -51,10 +51,7 @@ def has_surrogate(text: str) -> bool:
 
 
 def read_word(word: str) -> tuple[str | None, str]:
-    """Return a bare word as strict JSON (`None` if it is text), and the code of a note or an empty string.
-
-    A number with leading zeros becomes a string, because no number in JSON keeps them.
-    """
+    """Return a bare word as strict JSON (`None` if it is text), and the code of a note or an empty string."""
     if len(word) > _MAX_NUMBER:
         return None, "unquoted_value"
     lowered = word.lower()
@@ -66,7 +63,7 @@ def read_word(word: str) -> tuple[str | None, str]:
     if _STRICT_NUMBER(word):
         return _finite(word, "")
     loose = _LOOSE_NUMBER(word)
-    if loose and loose[2][:1] == "0" and loose[2] != "0":  # the digits of a code, an octal number or a decimal one
+    if loose and loose[2][:1] == "0" and loose[2] != "0":  # no number in JSON keeps them
         return f'"{word}"', "leading_zeros"
     number = _tidy(*loose.groups()) if loose else None
     return (None, "unquoted_value") if number is None else _finite(number, "number_format")

@@ -21,12 +21,7 @@ _START = {OBJECT: "{", ARRAY: "[", STRING: '"', SCALAR: ""}
 class WrittenNumber(str):
     """The text of a number in strict JSON, with what the model has written instead."""
 
-    __slots__ = ("written",)
-
-    def __new__(cls, text: str, written: str) -> WrittenNumber:
-        number = super().__new__(cls, text)
-        number.written = written
-        return number
+    written: str
 
 
 class Writer:

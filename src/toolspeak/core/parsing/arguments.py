@@ -142,7 +142,6 @@ class Arguments:
         self._surplus = 0  # number of positional values that have no parameter
         self._notes: list[Note] = []
         self._respelled = False  # a number among the values that were held was not written as strict JSON
-        self._later_texts: list[str] = []  # JSON texts of the values that wait for the end of the arguments
         self._whole_text = ""  # JSON text of arguments that are not an object
         self._whole: JSONObject | None = None  # all arguments, if they arrived in one piece
 
@@ -301,14 +300,17 @@ class Arguments:
         value = _decode(text)
         if self._waits():
             self._keep_for_later(container, value)
-            self._later_texts.append(text)
+            self._respelled = self._respelled or (type(value) is not str and has_respelled_float(text))
             return
         if value is None and not container.is_list and container.schema.drops_null(container.key):
             self._notes.append(null_dropped(container.part_path))
             return
         coerced, notes = self._coerce_part(container.part, value, container.part_path)
         if notes:
-            coerced, notes = self._as_written(coerced, notes, value, text, written)
+            if notes[0].code == _TO_STRING and coerced == json_text(value):
+                coerced = written
+            else:
+                notes = self._with_lost_spelling(notes, text)
             self._written.setdefault(self._root.key, value)
             container.changed[container.key] = coerced
             self._notes.extend(notes)
@@ -319,20 +321,10 @@ class Arguments:
         self._charged += self._schema.charge(value, self._work)
         return coerced
 
-    def _as_written(
-        self, coerced: JSONValue, notes: tuple[Note, ...], value: JSONValue, text: str, written: str
-    ) -> tuple[JSONValue, tuple[Note, ...]]:
-        """Keep the spelling of a number that was converted to a string, or note that it is lost."""
-        if all(note.code != _TO_STRING for note in notes):
-            return coerced, notes
-        if coerced == json_text(value):
-            return written, notes
-        return coerced, (*notes, *self._lost_spelling(notes, text))
-
-    def _lost_spelling(self, notes: tuple[Note, ...], text: str) -> tuple[Note, ...]:
-        """Return a note if one of the numbers that were converted to strings may have been written differently."""
+    def _with_lost_spelling(self, notes: tuple[Note, ...], text: str = "0") -> tuple[Note, ...]:
+        """Add a note if one of the numbers that were converted to strings may have been written differently."""
         lost = any(note.code == _TO_STRING for note in notes) and (self._respelled or has_respelled_float(text))
-        return (Note("spelling_lost", "a number was converted to a string"),) if lost else ()
+        return (*notes, Note("spelling_lost", "a number was converted to a string")) if lost else notes
 
     def _parse_text(self, text: str) -> JSONValue:
         """Parse JSON inside a string, possibly with the quotes and words of Python. Raises `ValueError`."""
@@ -404,9 +396,8 @@ class Arguments:
         value: JSONObject = {**_decode(raw.removeprefix(",") + "}"), **container.changed}
         whole: JSONObject  # it stays an object, or it would not be streamed
         whole, notes = self._coerce_part(container.schema, value, container.path)
-        notes = (*notes, *self._lost_spelling(notes, raw.removeprefix(",") + "}"))
         known = set(self._notes[container.notes_start :])
-        self._notes += [note for note in notes if note not in known]
+        self._notes += [note for note in self._with_lost_spelling(notes) if note not in known]
         self._written.setdefault(self._root.key, value)
         for key, each in whole.items():
             if key not in container.sent:
@@ -453,7 +444,7 @@ class Arguments:
     def _send_rest(self, sent: JSONObject, later: JSONObject) -> tuple[str, ...]:
         """Coerce all arguments, emit the remaining ones, add them to `sent`, and return the problems of the result."""
         coerced = self._schema.coerce({**sent, **later}, self._parse_text, self._work)
-        self._notes.extend((*coerced.notes, *self._lost_spelling(coerced.notes, self._later_text)))
+        self._notes.extend(self._with_lost_spelling(coerced.notes, self._whole_text or "0"))
         whole = coerced.value if is_object(coerced.value) else {}
         if not sent:
             self._ready.append("{")
@@ -465,10 +456,6 @@ class Arguments:
             self._ready.append(f'{comma}"{escape_text(key)}":{to_json(value)}')
         is_final = not self._root.size and whole is coerced.value  # exactly the coerced value is emitted
         return coerced.problems if is_final else self._problems(sent)
-
-    @property
-    def _later_text(self) -> str:
-        return self._whole_text or f"[{','.join(self._later_texts)}]"
 
     def _resolve_positions(self) -> JSONObject:
         """Return the properties that had to wait, with positional values under their names in the schema."""
@@ -499,7 +486,7 @@ class Arguments:
     def _settle_whole(self, value: JSONValue) -> FinalArguments:
         """Coerce and emit a value of which nothing has been emitted yet."""
         coerced = self._schema.coerce(value, self._parse_text, self._work)
-        self._notes.extend((*coerced.notes, *self._lost_spelling(coerced.notes, self._later_text)))
+        self._notes.extend(self._with_lost_spelling(coerced.notes, self._whole_text or "0"))
         problems = coerced.problems
         if not is_object(coerced.value):
             problems = problems or ("the arguments are not an object",)

@@ -14,7 +14,7 @@ import msgspec
 
 from ...errors import SchemaError
 from ..types import MAX_SCHEMA_BYTES, JSONValue, Note
-from .coercion import MAX_TRIES, MAX_TRIES_PER_VALUE, NULL_ARGUMENTS, coerce
+from .coercion import MAX_TRIES, MAX_TRIES_PER_VALUE, coerce
 from .json_values import ParseText, Path, fold_key, strict_json, unusable_reason
 from .relaxation import describe
 from .streaming import CONSTRAINS_PROPERTIES, streams_items, streams_members, target, text_delay
@@ -45,10 +45,7 @@ class ArgumentSchema:
     """The compiled schema of one tool's arguments. It is shared between callers and must not be changed."""
 
     def __init__(self, parameters: JSONValue, *, any_value: bool = False) -> None:
-        """Compile a schema. Prefer `ArgumentSchema.of`, which uses a cache.
-
-        `any_value`: the schema is that of an answer, which may be any JSON value.
-        """
+        """Compile a schema. Prefer `ArgumentSchema.of`, which uses a cache."""
         self.parameters = parameters
         is_list = parameters == []  # an empty object, as PHP writes it
         if is_list:
@@ -152,7 +149,7 @@ class ArgumentSchema:
         all arguments of an answer.
         """
         value, notes = self.value.coerce(arguments, (), parse_text, work)
-        if self._any_value and any(note.code == NULL_ARGUMENTS for note in notes):
+        if self._any_value and any(note.code == "null_arguments" for note in notes):
             value, notes = arguments, ()  # no arguments are empty ones, but no answer is none
         return CoercionResult(value, notes, self.problems(value, work=work))
 

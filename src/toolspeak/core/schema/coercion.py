@@ -30,8 +30,6 @@ MAX_NUMBER_CHARS = 64
 #: Limit up to which a double represents every integer exactly (RFC 8259, section 6).
 MAX_EXACT = 2**53
 
-#: The code of the rule that is only for arguments.
-NULL_ARGUMENTS = "null_arguments"
 _NUMERIC = frozenset({"integer", "number"})
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _BOOLEANS = {"true": True, "false": False, "yes": True, "no": False}
@@ -181,7 +179,7 @@ class CoercionRule(NamedTuple):
 
 #: Rules in the order in which they are tried. The first proposal that makes the value valid wins.
 RULES = (
-    CoercionRule(NULL_ARGUMENTS, "null or an empty value was treated as empty arguments", _null_arguments),
+    CoercionRule("null_arguments", "null or an empty value was treated as empty arguments", _null_arguments),
     CoercionRule("string_to_null", "a string was converted to null", _string_to_null, sure=True),
     CoercionRule("string_to_boolean", "a string was converted to a boolean", _string_to_boolean, sure=True),
     CoercionRule("string_to_number", "a string was converted to a number", _string_to_number, sure=True),

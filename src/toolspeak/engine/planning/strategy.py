@@ -266,7 +266,6 @@ def _plan(situation: _Situation, match: ProfileMatch, settings: Settings) -> Pla
     single = f"; one call at a time, because {reason}" if is_single else ""
     demanding = not situation.stream or situation.demands
     tries_native = _tries_native(decision, situation, settings)
-    native = _ALSO_NATIVE if tries_native else ""
     return Plan(
         kind=decision.kind,
         second=decision.second,
@@ -280,7 +279,7 @@ def _plan(situation: _Situation, match: ProfileMatch, settings: Settings) -> Pla
         rescue=decision.rescue and settings.rescue and profile.leaks,
         tries_native=tries_native,
         rule=decision.rule,
-        why=decision.why + native + ("" if without_tools else unmarked) + single,
+        why=decision.why + _ALSO_NATIVE * tries_native + ("" if without_tools else unmarked) + single,
     )
 
 
@@ -311,10 +310,9 @@ def _decide(situation: _Situation, match: ProfileMatch, settings: Settings) -> _
 def _native(situation: _Situation, match: ProfileMatch, settings: Settings) -> _Decision:
     """Decide for native tool calling, unless that is in doubt and tools can be sent both natively and in the prompt."""
     why = f"native calling ({match.profile.capability}): {match.why}"
-    if _may_try(situation, settings) and match.rule in OPEN_RULES:
-        decision = _emulated(situation, match, settings, match.rule, f"in doubt: {why}")
-        if decision.kind == "inline":
-            return decision
+    doubtful = _emulated(situation, match, settings, match.rule, f"in doubt: {why}")
+    if _tries_native(doubtful, situation, settings):
+        return doubtful
     return _Decision("native", match.rule, why, rescue=situation.choice != "none" and situation.functions)
 
 
@@ -324,12 +322,8 @@ _ALSO_NATIVE = "; tools are also sent natively, to find out whether the upstream
 
 def _tries_native(decision: _Decision, situation: _Situation, settings: Settings) -> bool:
     """Whether the tools are sent both natively and in the prompt."""
-    return decision.kind == "inline" and decision.rule in OPEN_RULES and _may_try(situation, settings)
-
-
-def _may_try(situation: _Situation, settings: Settings) -> bool:
-    """Whether the request and the settings allow to send tools both natively and in the prompt."""
-    return situation.untried and not settings.plan and settings.marks != "nonce"
+    is_open = decision.kind == "inline" and decision.rule in OPEN_RULES
+    return situation.untried and is_open and not settings.plan and settings.marks != "nonce"
 
 
 def _fallback(situation: _Situation, match: ProfileMatch, settings: Settings) -> _Decision:
@@ -424,5 +418,5 @@ def brief_strategy(match: ProfileMatch, settings: Settings) -> Strategy:
     """Return the strategy for a profile, with the main reason only. This is fast, because no dialect is loaded."""
     situation = _EXAMPLE._replace(untried=match.rule in UNKNOWN_RULES)
     kind, rule, why, *_ = decision = _decide(situation, match, settings)
-    why += _ALSO_NATIVE if _tries_native(decision, situation, settings) else ""
+    why += _ALSO_NATIVE * _tries_native(decision, situation, settings)
     return Strategy(kind in _NATIVE, match.profile.capability, kind, rule, why, _WARNINGS.get(rule, ""))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ...core.json_repair.parser import UNSAFE_NOTES, value_changes
-from ...core.json_repair.whole_text import complete_documents
+from ...core.json_repair.whole_text import ParseResult, complete_documents
 from ...core.schema.argument_schema import ArgumentSchema
 from ...core.schema.json_values import fold_key, has_respelled_float
 from ...core.schema.work_limit import WorkLimit
@@ -26,15 +26,6 @@ class FormattedAnswer(msgspec.Struct, frozen=True):
     """A checked JSON answer: the text to emit, notes on repairs, and the problem if the answer is unusable."""
 
     text: str
-    notes: tuple[Note, ...] = ()
-    problem: str = ""
-
-
-class _Document(msgspec.Struct, frozen=True):
-    """A JSON value in an answer, notes on its repairs, its strict JSON text, and the problem if it is unusable."""
-
-    value: JSONValue
-    text: str = ""
     notes: tuple[Note, ...] = ()
     problem: str = ""
 
@@ -82,25 +73,26 @@ def check_format(text: str, response_format: ResponseFormat) -> FormattedAnswer:
     """
     work = WorkLimit()  # for all values together
     documents = [_checked(each, response_format, work) for each in _documents(text)]
-    fitting = [each for each in documents if not each.problem]
+    fitting = [each for each in documents if not each[2]]
     if not fitting:
-        return FormattedAnswer(text, problem=documents[-1].problem if documents else "the answer is not JSON")
-    value, notes = fitting[0].value, fitting[0].notes
-    if any(other.value != value for other in fitting):
+        return FormattedAnswer(text, problem=documents[-1][2] if documents else "the answer is not JSON")
+    value, notes, _ = fitting[0]
+    if any(other != value for other, *_ in fitting):
         return FormattedAnswer(text, problem="the answer contains several different JSON values")
     return FormattedAnswer(msgspec.json.encode(value).decode(), notes) if notes else FormattedAnswer(text)
 
 
-def _documents(text: str) -> list[_Document]:
+def _documents(text: str) -> list[ParseResult]:
     """Return the JSON values of an answer: the whole text, or else the objects and arrays in it."""
     try:
-        return [_Document(msgspec.json.decode(text), text)]
+        return [ParseResult(msgspec.json.decode(text), "complete", (), len(text), text)]
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         # The text is not strict JSON, has a lone surrogate or is too deeply nested: try the lenient parser.
-        return [_Document(each.value, each.text, (*each.notes, _REPAIRED)) for each in complete_documents(text)]
+        found = complete_documents(text)
+        return [msgspec.structs.replace(each, notes=(_REPAIRED, *each.notes)) for each in found]
 
 
-def _doubt(document: _Document, notes: tuple[Note, ...] = ()) -> str:
+def _doubt(document: ParseResult, notes: tuple[Note, ...] = ()) -> str:
     """Return the problem if one of the repairs, or of the changes in `notes`, may have changed a value."""
     codes = {note.code for note in (*document.notes, *notes)}
     doubtful = (codes & UNSAFE_NOTES) | value_changes(codes)
@@ -110,13 +102,15 @@ def _doubt(document: _Document, notes: tuple[Note, ...] = ()) -> str:
     return f"the JSON is malformed ({code.replace('_', ' ')})" if code else ""
 
 
-def _checked(document: _Document, response_format: ResponseFormat, work: WorkLimit) -> _Document:
-    """Align a value with the schema of the format, if it has one."""
-    value, notes = document.value, document.notes[-1:]
+def _checked(
+    document: ParseResult, response_format: ResponseFormat, work: WorkLimit
+) -> tuple[JSONValue, tuple[Note, ...], str]:
+    """Align a value with the schema of the format, if it has one. Return it with notes, and the problem if any."""
+    value, notes = document.value, document.notes[:1]
     if problem := _doubt(document):
-        return _Document(value, problem=problem)
+        return value, (), problem
     if response_format.schema is None:
-        return _Document(value, "", notes, "" if is_object(value) else "the answer is not a JSON object")
+        return value, notes, "" if is_object(value) else "the answer is not a JSON object"
     schema = compile_format(response_format)
     aligned = schema.coerce(value, work=work)
     if (aligned.problems or aligned.notes) and _is_wrapped(value, response_format):
@@ -124,7 +118,7 @@ def _checked(document: _Document, response_format: ResponseFormat, work: WorkLim
         if not inner.problems:
             aligned, notes = inner, (*notes, _UNWRAPPED)
     problem = "; ".join(aligned.problems).replace("`arguments`", "the answer") or _doubt(document, aligned.notes)
-    return _Document(aligned.value, "", (*notes, *aligned.notes), problem)
+    return aligned.value, (*notes, *aligned.notes), problem
 
 
 def _is_wrapped(value: JSONValue, response_format: ResponseFormat) -> bool:

@@ -131,10 +131,9 @@ class SharedRequest(WrappedUpstream):
         text = f"{refusal} {refusal.body}" if refusal is not None else ""
         if request.options.n == 1 or self.delivered or (text and not (_UNKNOWN_N(text) and UNKNOWN_FIELD(text))):
             return
-        self._single_answers.pop(self._tenant, None)
+        if len(self._single_answers) >= _MAX_TENANTS:
+            self._single_answers.clear()
         self._single_answers[self._tenant] = monotonic() + _SECONDS_SINGLE
-        if len(self._single_answers) > _MAX_TENANTS:
-            del self._single_answers[next(iter(self._single_answers))]
 
     def _deliver(self, at: int, events: list[Event]) -> None:
         self.delivered.add(at)
