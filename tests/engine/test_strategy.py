@@ -16,7 +16,7 @@ from toolspeak.dialects import registry as table
 from toolspeak.dialects.registry import DIALECTS, Dialect
 from toolspeak.dialects.rendering import json_list
 from toolspeak.engine.planning import strategy as strategy_module
-from toolspeak.engine.planning.capabilities import Capabilities, Profile, ProfileMatch
+from toolspeak.engine.planning.capabilities import Capabilities, Learned, Profile, ProfileMatch
 from toolspeak.engine.planning.strategy import (
     DEFAULT_CONTRACT_BUDGET,
     UNKNOWN_RULES,
@@ -493,3 +493,18 @@ def test_a_plan_is_made_once_for_what_it_depends_on_and_the_kept_ones_are_bounde
     assert plans[1].stream_calls == "held"
     assert plan(requests[0], ProfileMatch(Profile(), "c", "d"), settings).rule == "c"
     assert len(strategy_module._plan_cache) == 1  # pyright: ignore[reportPrivateUsage]
+
+
+def test_settings_decide_how_a_doubtful_model_is_asked():
+    match = Capabilities().find(
+        "openai", "m", "https://models.example.com/v1", Learned({"capability": "openai"}, "seen")
+    )
+    assert plan(request(), match, Settings(), untried=True).tries_native
+    for settings in (Settings(plan="decision"), Settings(plan="inline"), Settings(marks="nonce")):
+        assert plan(request(), match, settings, untried=True).kind == "native"
+    for each in (request(tools=()), request(choice="none")):
+        assert plan(each, match, Settings(), untried=True).kind in ("native", "pass")
+    decides = Capabilities().find(
+        "openai", "m", "https://models.example.com/v1", Learned({"capability": "openai", "plan": "decision"}, "seen")
+    )
+    assert plan(request(), decides, Settings(), untried=True).kind == "native"

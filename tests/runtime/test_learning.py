@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from tests.cases import check_each, size
@@ -22,12 +21,11 @@ from toolspeak import (
     TextPart,
     Tool,
     ToolCall,
-    ToolChoice,
     render_calls,
 )
 from toolspeak.config import Secret, load
-from toolspeak.engine.planning.capabilities import Capabilities, Learned
-from toolspeak.engine.planning.strategy import Settings, plan
+from toolspeak.engine.planning.capabilities import Capabilities
+from toolspeak.engine.planning.strategy import Settings
 from toolspeak.engine.turn.observations import Observation
 from toolspeak.engine.turn.upstream_limits import NO_NATIVE_TOOLS
 from toolspeak.errors import ToolspeakError
@@ -292,18 +290,6 @@ def test_turns_that_say_nothing_about_native_tools_raise_no_doubt():
         return plans
 
     assert asyncio.run(main())[2:] == ["native"] * 5
-
-
-def test_settings_decide_how_a_doubtful_model_is_asked():
-    match = Capabilities().find(*PLACE, Learned({"capability": "openai"}, "seen"))
-    request = Request("m", (Message("user", (TextPart(QUESTION),)),), (Tool("get_weather"),))
-    assert plan(request, match, Settings(), untried=True).tries_native
-    for settings in (Settings(plan="decision"), Settings(plan="inline"), Settings(marks="nonce")):
-        assert plan(request, match, settings, untried=True).kind == "native"
-    for each in (Request("m", request.messages), msgspec.structs.replace(request, tool_choice=ToolChoice("none"))):
-        assert plan(each, match, Settings(), untried=True).kind in ("native", "pass")
-    decides = Capabilities().find(*PLACE, Learned({"capability": "openai", "plan": "decision"}, "seen"))
-    assert plan(request, decides, Settings(), untried=True).kind == "native"
 
 
 def test_ordinary_answers_of_a_model_that_calls_as_text_lead_nowhere():

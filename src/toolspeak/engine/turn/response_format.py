@@ -117,7 +117,9 @@ def _checked(
         inner = schema.coerce(*value.values(), work=work)
         if not inner.problems:
             aligned, notes = inner, (*notes, _UNWRAPPED)
-    problem = "; ".join(aligned.problems).replace("`arguments`", "the answer") or _doubt(document, aligned.notes)
+    problem = "; ".join(aligned.problems) or _doubt(document, aligned.notes)
+    for words, own in (("`arguments` are", "the answer is"), ("`arguments`", "the answer")):
+        problem = problem.replace(words, own)
     return aligned.value, (*notes, *aligned.notes), problem
 
 
