@@ -60,6 +60,7 @@ def test_a_replacement_character_stands_for_each_half_surrogate():
         ("12345678901234567890", "12345678901234567890", ""),
         ("+3", "3", "number_format"),
         ("-007", '"-007"', "leading_zeros"),
+        ("07", "7", "number_format"),
         ("00", '"00"', "leading_zeros"),
         ("0_1.5", '"0_1.5"', "leading_zeros"),
         ("0.5_", "0.5", "number_format"),

@@ -258,7 +258,7 @@ def mutated(draw: st.DrawFn, bodies: list[JSONObject]) -> JSONObject:
             case "gone":
                 del holder[key]
             case "moved":
-                other, there = draw(st.sampled_from(places(body)))
+                other, there = draw(st.sampled_from(places(body) or [(holder, key)]))
                 holder[key] = deepcopy(other[there])
             case _ if isinstance(key, int):
                 holder += [deepcopy(holder[key])]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections.abc import Iterator, Sequence
 from itertools import repeat
 from typing import Any, cast
@@ -109,7 +110,11 @@ def counted(proxy: Proxy) -> list[int]:
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("settings", SETTINGS, ids=lambda settings: f"{settings.mode}-{settings.compact}")
-def test_requests_with_the_same_options_are_answered_as_without_recipes(settings: Settings):
+def test_requests_with_the_same_options_are_answered_as_without_recipes(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("toolspeak.runtime.turn.SLOW_SECONDS", math.inf)  # a slow machine must not change the path
+
     async def scenario() -> None:
         fast, general = Proxy(KnownCallers, settings), Proxy(GeneralApp, settings)
         counts = counted(fast)

@@ -26,6 +26,10 @@ _WAIT: Escape = ("", 0, "")
 _KEEP: Escape = ("\\\\", 1, "bad_escape")
 
 
+#: A digit behind a zero, as in dates. It means the same in octal and decimal, and is too short for a code.
+_PADDED = re.compile("0[1-9]").fullmatch
+
+
 def escape_text(text: str) -> str:
     """Escape text for use between the quotes of a strict JSON string."""
     if text.isprintable() and '"' not in text and "\\" not in text:  # a fast check, true of most text
@@ -63,7 +67,8 @@ def read_word(word: str) -> tuple[str | None, str]:
     if _STRICT_NUMBER(word):
         return _finite(word, "")
     loose = _LOOSE_NUMBER(word)
-    if loose and loose[2][:1] == "0" and loose[2] != "0":  # no number in JSON keeps them
+    digits = loose[2].replace("_", "") if loose else ""
+    if digits[:1] == "0" and len(digits) > 1 and _PADDED(word) is None:  # no number in JSON keeps them
         return f'"{word}"', "leading_zeros"
     number = _tidy(*loose.groups()) if loose else None
     return (None, "unquoted_value") if number is None else _finite(number, "number_format")
@@ -75,7 +80,7 @@ def _tidy(sign: str, whole: str, fraction: str | None, exponent: str | None) -> 
     decimals = (fraction or "").replace("_", "")
     if not digits and not decimals:
         return None
-    text = ("-" if sign == "-" else "") + (digits or "0")
+    text = ("-" if sign == "-" else "") + (digits.lstrip("0") or "0")
     if decimals or fraction == "":
         text += f".{decimals or 0}"
     if exponent and exponent.strip("+-"):
