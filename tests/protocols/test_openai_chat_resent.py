@@ -359,3 +359,9 @@ def test_what_depends_on_messages_is_not_kept():
     custom = Request("m", (USER,), (Tool("patch", kind="custom"),), protocol="openai_chat")
     assert encode_body(custom) == encode_request(custom)
     assert resent._field_wires == {}
+
+
+def test_long_fields_are_encoded_each_time(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(resent, "_MAX_FIELDS_BYTES", 3)
+    request = Request("m", (USER,), (Tool("long"),), protocol="openai_chat")
+    assert [encode_body(request) for _ in range(2)] == [encode_request(request)] * 2
