@@ -161,7 +161,7 @@ def fold(events: Iterable[Event]) -> Reply:
     """
     if events.__class__ is not list:
         require(events, Iterable, "`events`", "events")
-    elif _PLAIN.issuperset(map(type, events)):
+    elif PLAIN_EVENTS.issuperset(map(type, events)):
         return _plain_reply(events)
     builder = _ReplyBuilder()
     builder.add(events)
@@ -169,7 +169,7 @@ def fold(events: Iterable[Event]) -> Reply:
 
 
 #: The events of an answer in plain text.
-_PLAIN = frozenset({TextDelta, UsageSeen, Finish})
+PLAIN_EVENTS = frozenset({TextDelta, UsageSeen, Finish})
 
 
 def _plain_reply(events: Iterable[Event]) -> Reply:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...core.events import (
+    PLAIN_EVENTS,
     CallArgs,
     CallEnd,
     CallStart,
@@ -34,8 +35,6 @@ _ANY = ToolChoice()
 _FIRST = 1
 _CALLED = Note("")
 _CALL = (CallStart, CallArgs, CallEnd)
-#: The events of nearly all complete answers.
-_PLAIN = frozenset({TextDelta, UsageSeen, Finish})
 
 
 def is_passthrough(request: Request, plan: Plan) -> bool:
@@ -91,7 +90,7 @@ class PassthroughTurn:
     def read_whole(self, attempt: int, events: list[Event]) -> list[Action]:
         """Process a complete answer or the rest of one, as `feed` and `end` do, and return the resulting actions."""
         is_usual = attempt == _FIRST and self._gate is None and not self._over
-        if not is_usual or not _PLAIN.issuperset(map(type, events)):
+        if not is_usual or not PLAIN_EVENTS.issuperset(map(type, events)):
             return [action for event in events for action in self.feed(attempt, event)] + self.end(attempt)
         emitted: list[Event] = []
         for event in events:

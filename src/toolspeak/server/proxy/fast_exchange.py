@@ -68,8 +68,7 @@ class FastExchange(Exchange):
             return False
         if protocol.loads_models and not request.messages:
             return False
-        if protocol.name == RESPONSES:
-            self._previous = PreviousResponses(memory, target.tenant, protocol.name, values or body)
+        self._prepare_store(target, values or body)
         notes = (*routing_notes(request), *protocol.request_notes(values))
         planned = target.maker.make(for_upstream(request, target), target.settings, target.tenant, notes, self._see)
         self._adopt(planned, request, target)
@@ -80,16 +79,20 @@ class FastExchange(Exchange):
     def _plan_from(self, recipe: Recipe, request: Request) -> bool:
         """Plan the turn as that of an earlier request. Returns False if it may have to be planned differently."""
         target, protocol = recipe.target, self._protocol
-        if protocol.name == RESPONSES:
-            if protocol.needs_store(request):
-                return False
-            memory = target.maker.tool_memory
-            self._previous = PreviousResponses(memory, target.tenant, protocol.name, self._body)
+        if protocol.needs_store(request):
+            return False
+        self._prepare_store(target, self._body)
         planned = target.maker.make_from(recipe.turn, for_upstream(request, target), self._see)
         if planned is None:
             return False
         self._target, self._planned, self._request = target, planned, planned.request
         return True
+
+    def _prepare_store(self, target: Target, body: Mapping[str, JSONValue] | bytes) -> None:
+        """Prepare to store the answer, if the client's protocol can refer to it later."""
+        protocol = self._protocol.name
+        if protocol == RESPONSES:
+            self._previous = PreviousResponses(target.maker.tool_memory, target.tenant, protocol, body)
 
     def start_now(self, http: HttpRequest, context: RequestContext) -> bool:
         """Send the request upstream. Returns False if there is no idle connection."""
@@ -149,12 +152,9 @@ class FastExchange(Exchange):
         events = self._earlier
         if Noted in set(map(type, events)):
             self._notes += [event.note for event in events if type(event) is Noted]
-        outcome = planned.turn.outcome
-        if outcome is None or outcome.failure is not None:
-            self._raise_failure(planned.turn)
+        self._raise_failure(planned.turn)
         ids, body = self._encode_reply(planned, target, request, events, 0, self._naming(request))
-        if ids:
-            target.maker.tool_memory.remember(target.tenant, planned.request, ids)
+        target.maker.tool_memory.remember(target.tenant, planned.request, ids)
         self._store_now(planned.request, body)
         self._respond_now(200, body, self._extension_header(planned))
 
