@@ -6,6 +6,7 @@ import asyncio
 import json
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import repeat
 from typing import Any, cast
 
@@ -44,13 +45,15 @@ class KnownCallers(App):
 
 
 async def ask(
-    proxy: Proxy, body: Any, path: str = PATHS["openai_chat"], headers: str = ""
+    proxy: Proxy, body: Any, path: str = PATHS["openai_chat"], headers: str = "", answers: Sequence[bytes] = ()
 ) -> tuple[list[bytes], bytes]:
     """Return what was sent upstream and what the client got."""
     data = json.dumps(body).encode()
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nx-request-id: r\r\n{headers}Content-Length: {len(data)}\r\n\r\n"
     proxy.wire.said, proxy.asked = b"", []
-    return await proxy.exchange(head.encode() + data, repeat([ANSWER]))
+    return await proxy.exchange(
+        head.encode() + data, iter([[each] for each in answers]) if answers else repeat([ANSWER])
+    )
 
 
 USER: dict[str, Any] = {"role": "user", "content": "How is the weather in Oslo?"}
@@ -188,6 +191,30 @@ def test_a_key_for_other_models_gets_nothing_from_the_recipe_of_another():
             asked, said = await ask(proxy, body, headers=f"x-api-key: {otto}\r\n")
             assert not asked and b" 404 " in said
         assert {caller.key.name for (caller, *_), *_ in recipes(proxy) if caller.key} == {"anna"}
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.requirement("D8")
+def test_a_field_that_an_upstream_refused_for_one_key_is_still_sent_for_another():
+    error = b'{"error":{"message":"Unknown parameter: max_tokens"}}'
+    refusal = b"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(error)
+    refusal += error
+
+    async def scenario() -> None:
+        keys = ApiKeys(MemoryState())
+        keys.version = lambda: 1
+        guard = OriginGuard(Access(keys, required=True))
+        heads = [f"x-api-key: {keys.new(name)[1]}\r\n" for name in ("mallory", "anna")]
+        body = {"model": "m", "messages": [USER], "max_tokens": 9}
+        for app_type in (App, GeneralApp):
+            proxy = Proxy(cast("type[App]", partial(app_type, guard=guard)), Settings())
+            sent: list[list[bool]] = []
+            for head, answers in ((heads[0], [refusal, ANSWER]), (heads[0], [ANSWER]), (heads[1], [ANSWER])):
+                asked, said = await ask(proxy, body, headers=head, answers=answers)
+                assert b"Fine." in said
+                sent.append([b'"max_tokens"' in each for each in asked])
+            assert sent == [[True, False], [False], [True]]
 
     asyncio.run(scenario())
 

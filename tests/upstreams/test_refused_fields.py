@@ -156,10 +156,25 @@ def test_what_is_remembered_is_of_one_model_for_a_while_and_bounded():
     now = 25 * 3600.0
     assert refused.for_request(one) == ()
     now = 0.0
-    for at in range(300):
+    for at in range(1100):
         refused.remember(Request(str(at), ()), ("store",))
     assert refused.for_request(one) == ()
-    assert refused.for_request(Request("299", ())) == ("store",)
+    assert refused.for_request(Request("1099", ())) == ("store",)
+
+
+@pytest.mark.requirement("D8")
+def test_what_one_tenant_made_a_service_refuse_changes_nothing_for_others_until_three_agree():
+    now = 0.0
+    refused = RefusedFields(lambda: now)
+    requests = [Request("m", (), tenant=tenant) for tenant in ("a", "b", "c", "d")]
+    found: list[list[tuple[str, ...]]] = []
+    for each in requests[:3]:
+        refused.remember(each, ("store", "stream_options") if each.tenant == "a" else ("store",))
+        found.append([refused.for_request(one) for one in requests])
+    first, usual, none = ("store", "stream_options"), ("store",), ()
+    assert found == [[first, none, none, none], [first, usual, none, none], [first, usual, usual, usual]]
+    now = 25 * 3600.0
+    assert refused.for_request(requests[3]) == ()
 
 
 def answers(errors: dict[str, str], *requests: Request) -> list[dict[str, Any]]:

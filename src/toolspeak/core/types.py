@@ -222,6 +222,8 @@ class Request(msgspec.Struct, frozen=True):
     options: Options = Options()
     #: The protocol that defines the `extra` fields.
     protocol: str = ""
+    #: The tenant on whose behalf it is sent. What an upstream refuses is remembered by tenant.
+    tenant: str = ""
 
 
 #: Cap on token counts reported by upstreams. It is exact in every JSON parser and fits into every database.

@@ -27,6 +27,7 @@ from ..engine.turn.actions import TurnOutcome
 from ..engine.turn.upstream_limits import NO_NATIVE_TOOLS, refuses_system_role, window_limitation
 from ..errors import ToolspeakError
 from ..key_value import Clock, FileState, MemoryState, State
+from ..upstreams.base import TENANTS_TO_AGREE
 from .probe_cache import MAX_NAME_CHARS, ProbeTarget
 
 if TYPE_CHECKING:
@@ -34,9 +35,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("toolspeak.learning")
 
-#: Number of turns in a row that must agree, and of tenants that must agree before others use what they have learned.
+#: Number of turns in a row that must agree.
 TURNS_TO_AGREE = 2
-TENANTS_TO_AGREE = 3
 #: Seconds after which an observation no longer counts, and after which a rejected feature is tried again.
 _SECONDS_OBSERVED = 7 * 24 * 3600.0
 _SECONDS_REFUSED = 24 * 3600.0

@@ -29,6 +29,8 @@ OTHER_ANSWERS: ContextVar[Deliver | None] = ContextVar("toolspeak_other_answers"
 Batch: TypeAlias = Sequence[Event]
 Batches: TypeAlias = AsyncGenerator[list[Event], None]
 
+#: Number of tenants that must agree on what a model or its service does before other tenants go by it.
+TENANTS_TO_AGREE = 3
 #: Maximum length of quoted upstream error text: long enough to understand, short enough for a log.
 MAX_ERROR_CHARS = 500
 

@@ -520,9 +520,11 @@ def _extension_rest(plan: str, upstream: str, requests: int = 0, warnings: tuple
 
 
 def for_upstream(request: Request, target: Target) -> Request:
-    """Return a request with the upstream's name of the model."""
-    model = target.maker.resolved.model
-    return request if request.model == model else msgspec.structs.replace(request, model=model)
+    """Return a request with the upstream's name of the model and the tenant."""
+    model, tenant = target.maker.resolved.model, target.tenant
+    if request.model == model and request.tenant == tenant:
+        return request
+    return msgspec.structs.replace(request, model=model, tenant=tenant)
 
 
 def _with_previous_id(request: Request, previous_id: str) -> Request:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import aclosing
 from typing import TypedDict, Unpack
@@ -18,7 +18,17 @@ from ...core.events import Event, Noted
 from ...core.types import JSONObject, Note, Request, is_array, is_object
 from ...errors import UpstreamError, UsageError
 from ...protocols.shared.passthrough_bytes import secret_patterns
-from ..base import DEADLINE, Batches, PassthroughBase, error_of, failure_of, redact_batch, redact_failure, shorten
+from ..base import (
+    DEADLINE,
+    TENANTS_TO_AGREE,
+    Batches,
+    PassthroughBase,
+    error_of,
+    failure_of,
+    redact_batch,
+    redact_failure,
+    shorten,
+)
 from ..codecs import codec, resolve_endpoint
 from .address import header_lines, parse_base_url, redact, secret_values
 from .connection import HttpConnection, Timeouts
@@ -254,33 +264,51 @@ UNKNOWN_FIELD = re.compile(
 ).search
 #: Seconds until a refused field is tried again, because services get updated.
 _REMEMBER_SECONDS = 24 * 3600.0
-#: Maximum number of models to remember. Their names come from requests, so there may be any number.
-_MAX_MODELS = 256
+#: Maximum number of pairs of model and tenant to remember. The names come from requests, so there may be any number.
+_MAX_REMEMBERED = 1024
+
+
+#: Stands for the tenants that have seen no refusal themselves.
+_OTHERS = None
 
 
 class RefusedFields:
-    """Remembers which fields a service has refused, for each model."""
+    """Remembers which fields a service has refused, for each model and tenant.
+
+    A tenant can provoke any error message, so other tenants go by it only if enough tenants have seen the same.
+    """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._by_model: OrderedDict[str, tuple[float, tuple[str, ...]]] = OrderedDict()
+        self._seen: OrderedDict[tuple[str, str | None], tuple[float, tuple[str, ...]]] = OrderedDict()
 
     def for_request(self, request: Request) -> tuple[str, ...]:
         """Return the fields to drop or rename in this request."""
-        if not self._by_model:
+        if not self._seen:
             return ()
-        until, fields = self._by_model.get(request.model, (0.0, ()))
-        if self._clock() >= until:
-            return ()
+        fields = self._current(request.model, request.tenant) or self._current(request.model, _OTHERS)
         kept = {each for each in request.options.extra if not _REPLACEMENTS.get(each)}  # a renamed field is not lost
         return tuple(field for field in fields if field not in kept and _may_change(field, request))
 
     def remember(self, request: Request, fields: tuple[str, ...]) -> None:
         """Remember refused fields. Called after a request without them has succeeded."""
-        _, before = self._by_model.pop(request.model, (0.0, ()))
-        self._by_model[request.model] = (self._clock() + _REMEMBER_SECONDS, tuple(dict.fromkeys((*before, *fields))))
-        if len(self._by_model) > _MAX_MODELS:
-            self._by_model.popitem(last=False)
+        model = request.model
+        self._add(model, request.tenant, fields)
+        tenants = [tenant for name, tenant in self._seen if name == model and tenant is not _OTHERS]
+        seen = Counter(field for tenant in tenants for field in self._current(model, tenant))
+        if agreed := tuple(field for field in fields if seen[field] >= TENANTS_TO_AGREE):
+            self._add(model, _OTHERS, agreed)
+
+    def _current(self, model: str, tenant: str | None) -> tuple[str, ...]:
+        until, fields = self._seen.get((model, tenant), (0.0, ()))
+        return fields if self._clock() < until else ()
+
+    def _add(self, model: str, tenant: str | None, fields: tuple[str, ...]) -> None:
+        fields = tuple(dict.fromkeys((*self._current(model, tenant), *fields)))
+        self._seen[model, tenant] = self._clock() + _REMEMBER_SECONDS, fields
+        self._seen.move_to_end((model, tenant))
+        if len(self._seen) > _MAX_REMEMBERED:
+            self._seen.popitem(last=False)
 
 
 def refused_field(error: UpstreamError, payload: bytes, request: Request) -> str:
