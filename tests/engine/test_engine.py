@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from typing import Any
 
@@ -47,6 +48,9 @@ from toolspeak.core.types import Message, Request, TextPart, Tool, ToolCall, Too
 from toolspeak.engine.planning.capabilities import Profile
 from toolspeak.engine.planning.strategy import Settings
 from toolspeak.engine.turn.actions import AskUpstream, Done
+from toolspeak.engine.turn.engine import Engine
+from toolspeak.engine.turn.output_gate import OutputGate
+from toolspeak.engine.turn.request_builder import RequestBuilder
 from toolspeak.errors import UsageError
 
 # ---- modes
@@ -388,6 +392,35 @@ def test_a_call_whose_nonce_is_miscopied_is_asked_for_again_with_the_right_one(m
     assert stubborn.outcome.trace.why_no_call.startswith("the call does not carry the nonce that was asked for: the ma")
     quoted = f"The page says:\n\n{wrong}\n\nThat is all."
     assert (turn(quoted).calls, len(turn(quoted).asked), turn(quoted).reply.text) == ([], 1, quoted)
+
+
+# ---- memory
+
+
+@check_each("stream", [False, True])
+@check_each(
+    ("settings", "script"),
+    [
+        (INLINE, [action(city="Oslo")]),
+        (INLINE, ["It is fine."]),
+        (INLINE, ["I cannot do that.", action(city="Oslo")]),
+        (Settings(mode="force", plan="decision"), [decision(("get_weather", {"city": "Oslo"}))]),
+        (Settings(mode="force", plan="envelope"), [envelope("", ("get_weather", {"city": "Oslo"}))]),
+        (Settings(mode="fallback"), [finished(*native(city="Oslo"))]),
+    ],
+)
+def test_a_turn_that_has_ended_is_freed_without_garbage_collection(settings: Settings, script: Any, stream: bool):
+    def parts() -> int:
+        return sum(type(each) in (Engine, RequestBuilder, OutputGate) for each in gc.get_objects())
+
+    gc.collect()
+    gc.disable()
+    try:
+        before = parts()
+        assert turn(*script, settings=settings, stream=stream, chunk=5 * stream).asked
+        assert parts() == before
+    finally:
+        gc.enable()
 
 
 # ---- text that is escaped in the prompt

@@ -21,19 +21,19 @@ FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "error"
 Verdict = Literal["call", "invalid", "truncated", "text", "reasoning"]
 
 
-class TextDelta(msgspec.Struct, frozen=True, tag=True, gc=False):
+class TextDelta(msgspec.Struct, frozen=True, gc=False, tag=True):
     """A chunk of the answer's text."""
 
     text: str
 
 
-class ReasoningDelta(msgspec.Struct, frozen=True, tag=True, gc=False):
+class ReasoningDelta(msgspec.Struct, frozen=True, gc=False, tag=True):
     """A chunk of the model's reasoning."""
 
     text: str
 
 
-class CallStart(msgspec.Struct, frozen=True, tag=True, gc=False):
+class CallStart(msgspec.Struct, frozen=True, gc=False, tag=True):
     """The start of a call, whose name is final."""
 
     index: int
@@ -41,7 +41,7 @@ class CallStart(msgspec.Struct, frozen=True, tag=True, gc=False):
     id: str = ""
 
 
-class CallArgs(msgspec.Struct, frozen=True, tag=True, gc=False):
+class CallArgs(msgspec.Struct, frozen=True, gc=False, tag=True):
     """A fragment of a call's arguments. The joined fragments of a valid call form one strict JSON object.
 
     An invalid call may have no fragments.
@@ -51,7 +51,7 @@ class CallArgs(msgspec.Struct, frozen=True, tag=True, gc=False):
     fragment: str
 
 
-class CallEnd(msgspec.Struct, frozen=True, tag=True, gc=False):
+class CallEnd(msgspec.Struct, frozen=True, gc=False, tag=True):
     """The end of a call. If `valid` is false, the call must not be executed; `notes` say why."""
 
     index: int
@@ -72,37 +72,37 @@ class Candidate(msgspec.Struct, frozen=True, gc=False):
     notes: tuple[Note, ...] = ()
 
 
-class Judged(msgspec.Struct, frozen=True, tag=True, gc=False):
+class Judged(msgspec.Struct, frozen=True, gc=False, tag=True):
     """The verdict on a candidate call."""
 
     candidate: Candidate
 
 
-class Noted(msgspec.Struct, frozen=True, tag=True, gc=False):
+class Noted(msgspec.Struct, frozen=True, gc=False, tag=True):
     """A note about the turn, not about a particular call."""
 
     note: Note
 
 
-class OpaqueSeen(msgspec.Struct, frozen=True, tag=True):
+class OpaqueSeen(msgspec.Struct, frozen=True, gc=False, tag=True):
     """A provider-specific part that is passed through uninterpreted."""
 
     part: Opaque
 
 
-class UsageSeen(msgspec.Struct, frozen=True, tag=True):
+class UsageSeen(msgspec.Struct, frozen=True, gc=False, tag=True):
     """Token usage reported by the upstream."""
 
     usage: Usage
 
 
-class Finish(msgspec.Struct, frozen=True, tag=True):
+class Finish(msgspec.Struct, frozen=True, gc=False, tag=True):
     """The reason why the upstream stopped generating."""
 
     reason: FinishReason
 
 
-class Failure(msgspec.Struct, frozen=True, tag=True):
+class Failure(msgspec.Struct, frozen=True, gc=False, tag=True):
     """A failed turn. `kind`: `upstream`, `timeout`, `truncated` (the stream ended early), `tool_choice` or `format`."""
 
     message: str
@@ -124,7 +124,7 @@ CallEvent: TypeAlias = CallStart | CallArgs | CallEnd
 Event: TypeAlias = TextDelta | ReasoningDelta | CallEvent | Judged | Noted | OpaqueSeen | UsageSeen | Finish | Failure
 
 
-class Reply(msgspec.Struct, frozen=True):
+class Reply(msgspec.Struct, frozen=True, gc=False):
     """The result of one model turn."""
 
     text: str = ""

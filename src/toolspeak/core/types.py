@@ -55,7 +55,7 @@ class Note(msgspec.Struct, frozen=True, gc=False):
     detail: str = ""
 
 
-class Tool(msgspec.Struct, frozen=True):
+class Tool(msgspec.Struct, frozen=True, gc=False):
     """A tool that the model may call."""
 
     name: str
@@ -75,7 +75,7 @@ class Tool(msgspec.Struct, frozen=True):
     read_only: bool = False
 
 
-class ToolCall(msgspec.Struct, frozen=True):
+class ToolCall(msgspec.Struct, frozen=True, gc=False):
     """A complete call whose arguments match the tool's schema."""
 
     name: str
@@ -84,7 +84,7 @@ class ToolCall(msgspec.Struct, frozen=True):
     notes: tuple[Note, ...] = ()
 
 
-class TextPart(msgspec.Struct, frozen=True, tag="text"):
+class TextPart(msgspec.Struct, frozen=True, gc=False, tag="text"):
     """A piece of plain text inside a message."""
 
     text: str
@@ -95,7 +95,7 @@ MediaKind: TypeAlias = Literal["image", "audio", "video", "file"]
 MEDIA_KINDS: tuple[str, ...] = get_args(MediaKind)
 
 
-class Media(msgspec.Struct, frozen=True, tag="media"):
+class Media(msgspec.Struct, frozen=True, gc=False, tag="media"):
     """An image, an audio clip, a video or a file."""
 
     kind: MediaKind
@@ -108,7 +108,7 @@ class Media(msgspec.Struct, frozen=True, tag="media"):
             raise UsageError(f"unknown kind of media {self.kind!r:.80}", hint=f"use one of {', '.join(MEDIA_KINDS)}")
 
 
-class Opaque(msgspec.Struct, frozen=True, tag="opaque"):
+class Opaque(msgspec.Struct, frozen=True, gc=False, tag="opaque"):
     """A part that is passed through uninterpreted, such as a signature, encrypted reasoning or a citation."""
 
     kind: str
@@ -118,7 +118,7 @@ class Opaque(msgspec.Struct, frozen=True, tag="opaque"):
 Part: TypeAlias = TextPart | Media | Opaque
 
 
-class ToolResult(msgspec.Struct, frozen=True):
+class ToolResult(msgspec.Struct, frozen=True, gc=False):
     """The result of the tool call that `id` identifies."""
 
     id: str
@@ -130,7 +130,7 @@ class ToolResult(msgspec.Struct, frozen=True):
     extra: JSONObject = {}
 
 
-class Message(msgspec.Struct, frozen=True):
+class Message(msgspec.Struct, frozen=True, gc=False):
     """One message of a conversation."""
 
     role: Role
@@ -152,7 +152,7 @@ class Message(msgspec.Struct, frozen=True):
         return "".join([part.text for part in parts if isinstance(part, TextPart)])
 
 
-class ToolChoice(msgspec.Struct, frozen=True):
+class ToolChoice(msgspec.Struct, frozen=True, gc=False):
     """The caller's rule for tool calls in a turn.
 
     `required`: at least one call. `named`: exactly one call, to the single tool in `allowed`.
@@ -179,7 +179,7 @@ class ToolChoice(msgspec.Struct, frozen=True):
         return self.mode != "none" and (not self.allowed or name in self.allowed)
 
 
-class ResponseFormat(msgspec.Struct, frozen=True):
+class ResponseFormat(msgspec.Struct, frozen=True, gc=False):
     """A request for JSON output: the final text must be JSON and match `schema`, if there is one."""
 
     schema: JSONValue = None
@@ -187,7 +187,7 @@ class ResponseFormat(msgspec.Struct, frozen=True):
     strict: bool | None = None
 
 
-class Options(msgspec.Struct, frozen=True):
+class Options(msgspec.Struct, frozen=True, gc=False):
     """Generation options: the ones that all protocols share, and protocol-specific fields."""
 
     max_tokens: int | None = None
@@ -211,7 +211,7 @@ class Options(msgspec.Struct, frozen=True):
     answered: bool = False
 
 
-class Request(msgspec.Struct, frozen=True):
+class Request(msgspec.Struct, frozen=True, gc=False):
     """A request for one model turn."""
 
     model: str
@@ -230,7 +230,7 @@ class Request(msgspec.Struct, frozen=True):
 MAX_TOKEN_COUNT: Final = 2**53
 
 
-class Usage(msgspec.Struct, frozen=True):
+class Usage(msgspec.Struct, frozen=True, gc=False):
     """Token usage as reported by the upstream; counts that it omits are 0."""
 
     input_tokens: int = 0

@@ -80,11 +80,17 @@ class BlockContext:
         """Accept or reject the calls that were pending until the end of the block."""
         for builder in self._waiting():
             builder.decide()
+        self._end()
 
     def refuse(self) -> None:
         """Reject the pending calls, because this is not a call block."""
         for builder in self._waiting():
             builder.fail("not_a_call")
+        self._end()
+
+    def _end(self) -> None:
+        for builder in self.builders:
+            builder.leave_block()
 
     def _waiting(self) -> list[CallBuilder]:
         return [builder for builder in self.builders if builder.state == "tail"]

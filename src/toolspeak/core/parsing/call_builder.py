@@ -85,6 +85,10 @@ class CallBuilder:
         """Whether the candidate was rejected for a reason that applies to its whole block."""
         return self.state == "rejected" and self.reason in REGION_REASONS
 
+    def leave_block(self) -> None:
+        """Forget the block, which has ended. It refers to its candidates, so only garbage collection would free them."""
+        self._block = ()
+
     def note(self, *notes: Note) -> None:
         """Record repairs made by the reader."""
         for note in notes:

@@ -68,7 +68,7 @@ class TextScanner:
         # Looked up once for speed, because they are called for every piece of text.
         self._say = self._output.say
         self._plain = self._output.say_plain
-        self._state: Callable[[str, int, bool], int] = self._text
+        self._state: Callable[[TextScanner, str, int, bool], int] = TextScanner._text
         self._unread = ""
         self._fast_path: FastPath | None = None
         self._text_path: FastPath | None = None  # fast path for plain text and reasoning, created on demand
@@ -149,7 +149,7 @@ class TextScanner:
             self.context.note("reasoning_unclosed")
         if self._has_surrogates:
             self.context.note("invalid_unicode", "lone surrogates were replaced with U+FFFD")
-        self._fast_path = None
+        self._fast_path = self._text_path = None
         return self.context.collect()
 
     def _feed(self, text: str) -> list[Event]:
@@ -185,7 +185,7 @@ class TextScanner:
         pos = 0
         end = len(buf)
         while pos < end:
-            new = self._state(buf, pos, final)
+            new = self._state(self, buf, pos, final)
             if new == MORE:
                 break
             pos = new
@@ -203,7 +203,7 @@ class TextScanner:
         position = self._position
         if position.at_line_start or not position.line_head or self._pending or position.example_left:
             return None
-        if not (position.answer_started or position.reasoning) or self._state != self._text:
+        if not (position.answer_started or position.reasoning) or self._state is not TextScanner._text:
             return None
         if self._text_path is None:
             self._text_path = FastPath(_NOT_PLAIN, self._take)
@@ -447,7 +447,7 @@ class TextScanner:
         """Read a closing mark that does not follow its block. It is text unless it ends the answer or is expected."""
         if role == "last" and (self._output.pending or not self._position.reasoning):
             self._ending = buf[pos:end]
-            self._state = self._after_ending
+            self._state = TextScanner._after_ending
             return end
         if not self._due_closer or not buf.startswith(self._due_closer, pos):
             return self._plain(buf, pos)
@@ -464,7 +464,7 @@ class TextScanner:
         if pos < end and len(self._ending) + end - pos <= MAX_TAIL:
             self._ending += buf[pos:end]
             return end
-        self._state = self._text
+        self._state = TextScanner._text
         text, self._ending = self._ending, ""
         self._plain(text, 0, len(text))
         return pos
@@ -474,14 +474,14 @@ class TextScanner:
         self._position.reasoning = True
         if opening is not None:
             self._label = opening.preamble
-            self._state = self._skip_label
+            self._state = TextScanner._skip_label
 
     def _skip_label(self, buf: str, pos: int, final: bool) -> int:
         """Skip the word that some model families write between the mark and the reasoning."""
         rest = buf[pos : pos + len(self._label)]
         if self._label.startswith(rest) and rest != self._label and not final:
             return MORE
-        self._state = self._text
+        self._state = TextScanner._text
         return pos + len(rest) if rest == self._label else self._text(buf, pos, final)
 
     def _end_reasoning(self, end: int) -> int:
@@ -497,7 +497,7 @@ class TextScanner:
             is_element = buf[pos] == "<" and buf[pos + 1].isalpha()
             return self._begin_example(buf, pos, end) if is_element else self._plain(buf, pos)
         self.context.note("invented_result", "the model wrote a tool result itself; it was cut off")
-        self._state = self._cut
+        self._state = TextScanner._cut
         return end
 
     def _cut(self, buf: str, pos: int, final: bool) -> int:
@@ -555,7 +555,7 @@ class TextScanner:
         start = pos if opening.at_mark else end
         self._moved = start > pos
         self._raw = [buf[pos:start]]
-        self._state = self._read
+        self._state = TextScanner._read
         return start
 
     def _read(self, buf: str, pos: int, final: bool) -> int:
@@ -585,7 +585,7 @@ class TextScanner:
             self._on_block(self._block_start, end, reader.builders)
         context, position = self.context, self._position
         self._reader = None
-        self._state = self._text
+        self._state = TextScanner._text
         if context.calls_seen > self._calls_seen:
             self._checkpoint()
         raw = "".join(self._raw)

@@ -61,7 +61,7 @@ _RECEIVED = "(The result was received.)"
 _ANSWER = "These are results of earlier steps. Answer with what is known."
 
 
-class Projection(msgspec.Struct, frozen=True):
+class Projection(msgspec.Struct, frozen=True, gc=False):
     """Rendered or repaired messages, and notes about the changes."""
 
     messages: tuple[Message, ...]

@@ -48,7 +48,7 @@ MAX_DONE_RESULT = 2000
 REMINDER_MESSAGES, REMINDER_CHARS = 16, 24_000
 
 
-class Contract(msgspec.Struct, frozen=True):
+class Contract(msgspec.Struct, frozen=True, gc=False):
     """The tool prompt of one request."""
 
     #: The rules and the list of tools, without the nonce.

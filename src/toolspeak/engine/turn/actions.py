@@ -21,20 +21,20 @@ class Emit(msgspec.Struct, frozen=True, gc=False):
     events: list[Event]
 
 
-class AskUpstream(msgspec.Struct, frozen=True):
+class AskUpstream(msgspec.Struct, frozen=True, gc=False):
     """Send this request upstream and feed its events back under this attempt number."""
 
     attempt: int
     request: Request
 
 
-class StopAttempt(msgspec.Struct, frozen=True):
+class StopAttempt(msgspec.Struct, frozen=True, gc=False):
     """Close the upstream connection of this attempt and ignore the rest of its answer."""
 
     attempt: int
 
 
-class TurnOutcome(msgspec.Struct, frozen=True):
+class TurnOutcome(msgspec.Struct, frozen=True, gc=False):
     """The result of a finished turn."""
 
     requests: int
@@ -45,7 +45,7 @@ class TurnOutcome(msgspec.Struct, frozen=True):
     limitations: tuple[UpstreamLimitation, ...] = ()
 
 
-class Done(msgspec.Struct, frozen=True):
+class Done(msgspec.Struct, frozen=True, gc=False):
     """End the turn: no further actions follow."""
 
     outcome: TurnOutcome

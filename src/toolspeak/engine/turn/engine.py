@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import msgspec
 
@@ -113,16 +114,13 @@ _FRAME = (UsageSeen, Finish, Failure)
 class _Attempt:
     """One upstream request and its answer so far."""
 
-    def __init__(
-        self, number: int, phase: Phase, request: Request, new_reader: Callable[[_Attempt], AnswerReader]
-    ) -> None:
+    def __init__(self, number: int, phase: Phase, request: Request) -> None:
         self.number = number
         self.phase = phase
         self.request = request
         self.reader: AnswerReader | None = None  # created with the first piece of the answer
         self.flow: Flow | None = None
         self.raw: list[str] = []  # the pieces of its text
-        self._new_reader = new_reader
         self.events: list[Event] = []  # the output of the reader
         self.reason: FinishReason = "unknown"
         self.usage = Usage()
@@ -130,13 +128,6 @@ class _Attempt:
         self.fault: Fault | None = None
         self.over = False  # whether the rest of the answer is discarded
         self._folded: tuple[int, Reply] | None = None  # the number of events folded, and the result
-
-    def open_reader(self) -> AnswerReader:
-        """Create the reader. It reads again what was read without it."""
-        self.reader = reader = self._new_reader(self)
-        if self.raw:
-            reader.feed(TextDelta(self.raw[0]))
-        return reader
 
     @property
     def cut(self) -> bool:
@@ -149,6 +140,21 @@ class _Attempt:
             reply = fold([*self.events, UsageSeen(self.usage), Finish(self.reason)])
             self._folded = (len(self.events), reply)
         return self._folded[1]
+
+
+def _without_calls(builder: RequestBuilder, text: str) -> str:
+    """Remove the markup of calls from the text of an answer whose calls were rejected."""
+    # Without a nonce, any word in its place is a mistake.
+    text = _WORD_IN_TAG.sub(r"\1", _WORD_IN_FENCE.sub(r"\1", text))
+    text = parse(text, builder.readable_tools, policy="eager").text
+    return parse(text).text
+
+
+def _may_be_checked(streams: bool, opening: str) -> bool:
+    """Whether to hold the opening of an answer because the answer may have to be checked."""
+    if streams:
+        return may_become_unknown(opening)
+    return len(opening) <= MAX_ANSWER and (has_known_language(opening) is False or may_decline(opening))
 
 
 class Engine:
@@ -180,6 +186,11 @@ class Engine:
         choice = request.tool_choice if PHASES[FIRST_PHASE[plan.kind]].enforces else _ANY
         relays = plan.kind == "pass"
         self._drops_text = settings.text_before_calls == "drop" and not relays
+        self._checks_languages = (
+            settings.check_other_languages and choice.mode == "auto" and self._builder.has_teachable_tools
+        )
+        # The gate must not refer to the engine: only a garbage collection would free the two.
+        self._without_calls = partial(_without_calls, self._builder)
         self._gate = OutputGate(
             choice,
             lambda index: f"emulated_{stamp}_{index}",
@@ -187,10 +198,7 @@ class Engine:
             self._builder.nonce,
             trims=not relays,
             without_calls=self._without_calls,
-            holds=self._may_be_checked,
-        )
-        self._checks_languages = (
-            settings.check_other_languages and choice.mode == "auto" and self._builder.has_teachable_tools
+            holds=partial(_may_be_checked, request.stream) if self._checks_languages else None,
         )
         #: The answer that a decision request checks, because no or few rules cover its language.
         self._checked: _Attempt | None = None
@@ -219,7 +227,7 @@ class Engine:
             if flow is None and current.reader is None:
                 if not current.raw and not current.request.stream and (actions := self._read_call(current, event.text)):
                     return actions
-                current.open_reader()
+                self._open_reader(current)
             current.raw.append(event.text)
             piece = None if flow is None else flow(event)
             if piece is not None:
@@ -288,7 +296,7 @@ class Engine:
     def _read(self, current: _Attempt, event: Event) -> list[Action]:
         if current.over:
             return []
-        reader = current.reader or current.open_reader()
+        reader = current.reader or self._open_reader(current)
         events = reader.feed(event)
         current.flow = reader.flow
         if not events:
@@ -318,13 +326,6 @@ class Engine:
     def _is_mistaken(self, candidate: Candidate) -> bool:
         builder, request = self._builder, self._request
         return is_mistaken(candidate, request.tool_choice, builder.offered_tools, request.messages)
-
-    def _without_calls(self, text: str) -> str:
-        """Remove the markup of calls from the text of an answer whose calls were rejected."""
-        # Without a nonce, any word in its place is a mistake.
-        text = _WORD_IN_TAG.sub(r"\1", _WORD_IN_FENCE.sub(r"\1", text))
-        text = parse(text, self._builder.readable_tools, policy="eager").text
-        return parse(text).text
 
     def _frame(self, current: _Attempt, event: UsageSeen | Finish | Failure) -> list[Action]:
         if isinstance(event, UsageSeen):
@@ -384,12 +385,6 @@ class Engine:
         return self._check(current, reply) or self._done(current)
 
     # ---- answers in languages with no or few rules
-
-    def _may_be_checked(self, opening: str) -> bool:
-        """Whether to hold the opening of an answer because the answer may have to be checked."""
-        if self._request.stream or not self._checks_languages:
-            return self._checks_languages and may_become_unknown(opening)
-        return len(opening) <= MAX_ANSWER and (has_known_language(opening) is False or may_decline(opening))
 
     def _check(self, current: _Attempt, reply: Reply) -> list[Action]:
         """Ask the model to decide whether to call a tool, if an answer of which nothing was emitted is doubtful."""
@@ -697,13 +692,14 @@ class Engine:
         self._gate.restores = any(note.code == "specials_neutralised" for note in self._builder.notes)
         self._gate.inner_tool = self._builder.describe
         self._gate.begin(text)
-        self._attempt = _Attempt(number, phase, request, self._new_reader)
+        self._attempt = _Attempt(number, phase, request)
         fresh = [Noted(note) for note in self._builder.notes[self._emitted_notes :]]
         self._emitted_notes += len(fresh)
         actions: list[Action] = [AskUpstream(number, request)]
         return [Emit(list(fresh)), *actions] if fresh else actions
 
-    def _new_reader(self, attempt: _Attempt) -> AnswerReader:
+    def _open_reader(self, attempt: _Attempt) -> AnswerReader:
+        """Create the reader of an answer. It reads again what was read without it."""
         phase, request = attempt.phase, attempt.request
         reader = self._reader(phase, whole=not request.stream)
         if phase.reads in ("answer", "envelope"):
@@ -711,6 +707,9 @@ class Engine:
         repeats = self._plan.profile.repeats
         if phase.enforces and (not repeats or (phase.reads == "answer" and request.tools and self._scans(phase))):
             reader = DuplicateCallFilter(reader, repeats)
+        attempt.reader = reader
+        if attempt.raw:
+            reader.feed(TextDelta(attempt.raw[0]))
         return reader
 
     def _reader(self, phase: Phase, *, whole: bool) -> AnswerReader:

@@ -16,7 +16,7 @@ Mark: TypeAlias = Literal["copied", "omitted", "changed"]
 _MAX_QUOTED = 240
 
 
-class AttemptTrace(msgspec.Struct, frozen=True):
+class AttemptTrace(msgspec.Struct, frozen=True, gc=False):
     """One upstream request and its answer."""
 
     phase: str
@@ -32,7 +32,7 @@ class AttemptTrace(msgspec.Struct, frozen=True):
     fault: Fault | None = None
 
 
-class Trace(msgspec.Struct, frozen=True):
+class Trace(msgspec.Struct, frozen=True, gc=False):
     """The record of one turn."""
 
     plan: str

@@ -55,7 +55,7 @@ _MAX_EXTENSION_BYTES = 2048
 _ID_BYTES = len('"id":"",') + 32
 
 
-class RequestRecord(msgspec.Struct, frozen=True):
+class RequestRecord(msgspec.Struct, frozen=True, gc=False):
     """Summary of a finished request, for metrics, logs, traces and the recorder."""
 
     id: str

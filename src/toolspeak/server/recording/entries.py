@@ -5,6 +5,7 @@ An entry refers to existing objects instead of copying them. Only the messages o
 
 from __future__ import annotations
 
+import struct
 import zlib
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
@@ -160,6 +161,8 @@ def _with_messages(entry: RecordingEntry, messages: list[tuple[Message, ...]]) -
 
 
 _encoder = msgspec.msgpack.Encoder(enc_hook=Secret.reveal)
+#: The head of an array in MessagePack: its type (0xDC) and its length.
+_ARRAY_HEAD = struct.Struct(">BH")
 
 
 def encode_entries(entries: Sequence[RecordingEntry]) -> bytes:
@@ -169,10 +172,14 @@ def encode_entries(entries: Sequence[RecordingEntry]) -> bytes:
 
 def compress(entries: Sequence[RecordingEntry]) -> bytes | None:
     """Compress entries together, because neighbours have much in common. Returns None if one cannot be encoded."""
+    compressor = zlib.compressobj(zlib.Z_BEST_SPEED)
+    # A MessagePack array. Encoding all entries in one call would stop the other threads for as long as that takes.
+    pieces = [compressor.compress(_ARRAY_HEAD.pack(0xDC, len(entries)))]
     try:
-        return zlib.compress(encode_entries(entries), zlib.Z_BEST_SPEED)
+        pieces += [compressor.compress(_encoder.encode(entry)) for entry in entries]
     except (ValueError, OverflowError, TypeError):  # a lone surrogate, or a number beyond 64 bits
         return None
+    return b"".join([*pieces, compressor.flush()])
 
 
 @cache
