@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Iterable
 from itertools import pairwise
@@ -12,7 +13,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.cases import check_each, size
-from toolspeak import CallArgs, CallEnd, CallStart, Event, Reply, Scanner, fold, parse
+from toolspeak import CallArgs, CallEnd, CallStart, Event, Reply, Scanner, ToolCall, fold, parse
+from toolspeak.dialects.registry import DIALECTS
+from toolspeak.engine.prompting.escaping import calls_text
 
 #: What the marks, grammars and mistakes of the dialects are made of. Separated by two spaces or a line break.
 _FRAGMENTS = r"""
@@ -176,3 +179,19 @@ def test_every_word_that_is_in_no_call_comes_out_once(text: str, policy: Any):
     assert reply.calls == ()
     for word in ("hello", "world", "key: value", "write_file(", "🌍"):
         assert (reply.text + reply.reasoning).count(word) == text.count(word)
+
+
+@check_each("cut", [0, 9])
+def test_a_parsed_answer_leaves_nothing_to_garbage_collection(cut: int):
+    schema = {"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}}
+    tools = [{"type": "function", "function": {"name": "get_weather", "parameters": schema}}]
+    calls = tuple(ToolCall("get_weather", {"city": city, "days": 2}) for city in ("Oslo", "Rome"))
+    texts = [f"Let me look.\n{calls_text(dialect, calls, None)}" for dialect in DIALECTS]
+    gc.disable()
+    try:
+        for text in texts:
+            gc.collect()
+            parse(text[: len(text) - cut], tools)
+            assert gc.collect() == 0, text
+    finally:
+        gc.enable()

@@ -11,6 +11,7 @@ import random
 import re
 from collections.abc import Iterator, Sequence
 from importlib import import_module
+from itertools import repeat
 from typing import Any
 
 import pytest
@@ -422,3 +423,33 @@ def test_a_bug_before_an_answer_leaves_the_request_to_the_general_path(monkeypat
         return (await proxy.exchange(request_bytes("openai_chat", ask), answers))[1]
 
     assert b" 200 " in asyncio.run(scenario())
+
+
+# ---- memory
+
+
+@check_each("mode", ["auto", "force", "fallback"])
+@check_each("app_type", [App, GeneralApp])
+def test_an_exchange_leaves_nothing_to_garbage_collection(app_type: type[App], mode: Any):
+    """Otherwise whole conversations stay in memory, and the collections delay other requests."""
+    text = [{"content": "Let me look. "}, {"content": CALL}]
+
+    async def scenario() -> dict[tuple[str, bool], int]:
+        left: dict[tuple[str, bool], int] = {}
+        for protocol in PATHS:
+            for streamed in (False, True):
+                proxy = Proxy(app_type, Settings(mode=mode))
+                asked = (Message("user", (TextPart("Hello?"),)),)
+                request = request_bytes(protocol, Request("m", asked, TOOLS, stream=streamed, protocol=protocol))
+                answers = repeat([stream(text) if streamed else reply({"content": CALL})])
+                for _ in range(2):
+                    gc.collect()
+                    await proxy.exchange(request, answers)
+                left[protocol, streamed] = gc.collect()
+        return left
+
+    gc.disable()
+    try:
+        assert set(asyncio.run(scenario()).values()) == {0}
+    finally:
+        gc.enable()

@@ -61,9 +61,9 @@ class TagCalls(Body):
         self._text: list[str] = []  # the stored body
         self._text_size = 0
         self._like_prose = False  # a space and a word follow the tag, as in a sentence
-        self._phase: Callable[[str, int, bool], int] = self._open
+        self._phase: Callable[[TagCalls, str, int, bool], int] = TagCalls._open
         if builder is not None:
-            self._phase = self._read_parameters
+            self._phase = TagCalls._read_parameters
             self._place.pairs = True
             self._place.markup = not closes
 
@@ -75,7 +75,7 @@ class TagCalls(Body):
         context = self.block.context
         calls_before = context.calls_seen  # stop after JSON arguments: the next `feed` reads the closing tags
         while pos < len(buf) and self.state == "open" and context.calls_seen == calls_before and not self.block.vain:
-            new = self._phase(buf, pos, final)
+            new = self._phase(self, buf, pos, final)
             if new == MORE:
                 break
             parameters.size += new - pos
@@ -96,7 +96,7 @@ class TagCalls(Body):
         parameters = self._parameters
         if parameters.has_json:
             self.state = parameters.finish_json()
-        elif self._phase == self._read_parameters and parameters.may_end:
+        elif self._phase is TagCalls._read_parameters and parameters.may_end:
             parameters.end(missing=self._place.closes)
             self.state = "done"
         else:
@@ -131,11 +131,11 @@ class TagCalls(Body):
         if name:
             self._take(name, hold=tag.kind != "self")
         elif self._contains_name(tag):
-            self._phase = self._name_text
+            self._phase = TagCalls._name_text
         elif self.block.context.knows(tag.name) or not (tag.name in _RESERVED or tag.kind == "close"):
             self._take_tag(tag)
         elif tag.name in NAME_TAGS:
-            self._phase = self._name_text
+            self._phase = TagCalls._name_text
         else:
             return self._fail(pos)
         if tag.kind == "self" and self.state == "open":
@@ -156,7 +156,7 @@ class TagCalls(Body):
 
     def _take(self, name: str, hold: bool = False) -> None:
         """Set the tool name. With `hold`, emit nothing until the body proves that this is not a mere mention."""
-        self._phase = self._proof if hold else self._read_parameters
+        self._phase = TagCalls._proof if hold else TagCalls._read_parameters
         if not self._builder.take_name(name, hold=hold):
             self.state = "failed" if self._builder.stops_region else self.state
             self.block.vain = True
@@ -166,7 +166,7 @@ class TagCalls(Body):
         """Take the tag's name as the tool name. Emit nothing until the body proves that this is not a mere mention."""
         self._place.markup = True
         self._place.schema = self.block.context.schema(tag.name)
-        self._phase = self._first
+        self._phase = TagCalls._first
         if not self._builder.take_name(tag.name, hold=tag.kind != "self"):
             self.state = "failed"
 
@@ -192,7 +192,7 @@ class TagCalls(Body):
         self._parameters.name_is_separate = closed
         self._place.closes = self._place.closes and not alone
         self._take(name, hold=alone)
-        self._phase = self._next_part if alone else self._phase
+        self._phase = TagCalls._next_part if alone else self._phase
         return tag.end if closed else end
 
     def _next_part(self, buf: str, pos: int, final: bool) -> int:
@@ -215,7 +215,7 @@ class TagCalls(Body):
 
     def _go_live(self, at: int) -> int:
         self._builder.go_live()
-        self._phase = self._read_parameters
+        self._phase = TagCalls._read_parameters
         return at
 
     def _proof(self, buf: str, pos: int, final: bool) -> int:
@@ -236,12 +236,12 @@ class TagCalls(Body):
         """Decide how to read the body of a tag named after a tool: JSON, declared parameters, or text to store."""
         at = self._skip_blank(buf, pos, final)
         if at - pos >= LOOKAHEAD:
-            self._phase = self._body
+            self._phase = TagCalls._body
             return pos
         if at == MORE or at == len(buf):
             return MORE
         if buf[at] == "{":
-            self._phase = self._read_parameters
+            self._phase = TagCalls._read_parameters
             return at
         self._like_prose = at > pos and buf[at].isalpha() and not buf[pos:at].strip(" ")
         if self._like_prose and not self.block.evidence.line_start:
@@ -252,7 +252,7 @@ class TagCalls(Body):
                 return MORE
             if self._place.schema.declares(name) and not closing:
                 return self._go_live(at)
-        self._phase = self._body
+        self._phase = TagCalls._body
         return pos
 
     def _body(self, buf: str, pos: int, final: bool) -> int:

@@ -62,7 +62,7 @@ class TagParameters:
         self.place.open_ended = context.tools is None
         self.place.is_tool = context.knows
         self.place.closes = closes
-        self._phase: Callable[[str, int, bool], int] = self._first
+        self._phase: Callable[[TagParameters, str, int, bool], int] = TagParameters._first
         self._container = ""  # the tag around all arguments, if the name was in a separate tag
         self._repairs = 0  # number of values without a closing tag
         self._key = ""
@@ -77,7 +77,7 @@ class TagParameters:
 
     def step(self, buf: str, pos: int, final: bool) -> int:
         """Read one step from `pos`. Returns the new position, or MORE if more text is needed."""
-        return self._phase(buf, pos, final)
+        return self._phase(self, buf, pos, final)
 
     def fast_path(self) -> FastPath | None:
         """Return the fast path for the current state, if there is one."""
@@ -93,7 +93,7 @@ class TagParameters:
     @property
     def may_end(self) -> bool:
         """Whether the call would be complete if the answer ended here."""
-        is_between = self._started and self._phase == self._between
+        is_between = self._started and self._phase is TagParameters._between
         if not self.place.closes:
             return is_between
         is_closed = self._closer in {*PARAMETER_TAGS, "arg_value"} or self.place.schema.declares(self._key)
@@ -103,7 +103,7 @@ class TagParameters:
         """Set the key of the first value, which has been read already."""
         self._key = key
         self._started = True
-        self._phase = self._between
+        self._phase = TagParameters._between
 
     def finish_json(self) -> Progress:
         """Handle the end of the answer during or after JSON arguments."""
@@ -129,7 +129,7 @@ class TagParameters:
     # ---- parameters that arrive in one piece
 
     def _first(self, buf: str, pos: int, final: bool) -> int:
-        self._phase = self._between
+        self._phase = TagParameters._between
         return self._take_whole(buf, pos, final) or self._between(buf, pos, final)
 
     def _take_whole(self, buf: str, pos: int, final: bool) -> int:
@@ -194,7 +194,7 @@ class TagParameters:
             return MORE
         if ahead:
             self._arguments = ArgumentsBody(self._block, self._builder, stops=(f"</{self.place.own}>",))
-            self._phase = self._json
+            self._phase = TagParameters._json
             return at
         return self._stray(buf, pos, at, final)
 
@@ -238,7 +238,7 @@ class TagParameters:
         if tag.name in CONTAINER_TAGS and not self.place.schema.declares(tag.name):
             return self._contain(tag)
         if tag.name == "arg_key" or (tag.name in PARAMETER_TAGS and plain):
-            self._phase = self._key_text
+            self._phase = TagParameters._key_text
             return tag.end
         if tag.name in PARAMETER_TAGS:
             return self._begin(key_of(tag), tag)
@@ -249,7 +249,7 @@ class TagParameters:
         if self.name_is_separate and not self._container and tag.kind == "open":
             self._container = tag.name
             self.place.closes = True
-            self._phase = self._contained
+            self._phase = TagParameters._contained
         return tag.end
 
     def _contained(self, buf: str, pos: int, final: bool) -> int:
@@ -260,7 +260,7 @@ class TagParameters:
         ahead = at - pos >= LOOKAHEAD or buf[at] in "<`[" or arguments_ahead(buf, at)
         if ahead is None:
             return MORE
-        self._phase = self._between
+        self._phase = TagParameters._between
         if ahead:
             return at
         key = self._only_text_key()
@@ -295,7 +295,7 @@ class TagParameters:
         """Read `<arg_key>KEY</arg_key>` or `<parameter>KEY</parameter>`. A JSON object here contains all arguments."""
         at = skip_blank(buf, pos, final)
         if not self._started and 0 <= at < len(buf) and buf[at] == "{":
-            self._phase = self._between
+            self._phase = TagParameters._between
             return at
         end = buf.find("<", pos, pos + LOOKAHEAD)
         if end < 0:
@@ -305,7 +305,7 @@ class TagParameters:
             return MORE if tag == MORE else self._fail(pos)
         self._key = plain_text(buf[pos:end]).strip()
         if tag.name == "arg_key":
-            self._phase = self._between
+            self._phase = TagParameters._between
             return tag.end
         if tag.name == "arg_value":  # the closing tag of the key is missing
             return self._begin(self._key, tag)
@@ -322,7 +322,7 @@ class TagParameters:
         if arguments.state == "failed":
             self.state = "failed"
         else:
-            self._phase = self._closing
+            self._phase = TagParameters._closing
         return new
 
     def _closing(self, buf: str, pos: int, final: bool) -> int:
@@ -374,7 +374,7 @@ class TagParameters:
         self.place.side_effects = self._block.context.side_effects(self._builder.name)
         self.place.keys.add(key)
         self._value = TagValue(self.place, key, tag.name, self._prefix, value_type, self._streams(key, value_type))
-        self._phase = self._read_value
+        self._phase = TagParameters._read_value
         return tag.end
 
     def _streams(self, key: str, value_type: str) -> bool:
@@ -419,7 +419,7 @@ class TagParameters:
 
     def _after_value(self, value: TagValue, tag: Tag, at: int, prefix: str) -> int:
         """Continue after a value. Add a note if the value was not ended by its own closing tag."""
-        self._phase = self._between
+        self._phase = TagParameters._between
         self._has_lines = value.end.has_lines
         self._builder.goes_on = self._builder.goes_on or value.end.has_closer
         if value.end.is_ambiguous:

@@ -156,18 +156,18 @@ class TagValue(Steps):
         self._stops = ValueStops("held", (closer, place.own), place.markup)
         self._text: list[str] = []
         self._sink: list[str] | None = None  # collects the text while the fast path reads
-        self._phase: Callable[[str, int, bool], int] = self._lead if flows else self._hold
+        self._phase: Callable[[TagValue, str, int, bool], int] = TagValue._lead if flows else TagValue._hold
 
     def _step(self, buf: str, pos: int, final: bool) -> int:
-        return self._phase(buf, pos, final)
+        return self._phase(self, buf, pos, final)
 
     def fast_path(self, room: int, grow: Callable[[int], None]) -> FastPath | None:
         """Return the fast path for the value, for at most `room` characters."""
-        if self._phase == self._hold:
+        if self._phase is TagValue._hold:
             return FastPath(self._stops.search, self._text.append, self._read_held, room, grow, silent=True)
         builder = self._place.builder
         arguments = builder.arguments
-        if self._phase != self._flow or arguments is None:
+        if self._phase is not TagValue._flow or arguments is None:
             return None
         live, index = builder.state == "live" and arguments.live, builder.index
         keep = arguments.record if live else arguments.keep
@@ -250,12 +250,12 @@ class TagValue(Steps):
         if self._is_nullable and not final and _MAY_BE_PARTIAL(buf, pos) is not None:
             return MORE
         if self._is_nullable and _MAY_BE_NULL(buf, pos) is not None:
-            self._phase = self._hold
+            self._phase = TagValue._hold
             return pos
         newline = "\r\n" if rest == "\r\n" else "\n" if rest[:1] == "\n" else ""
         if _may_begin_cdata(buf, at + len(newline)):
             if buf.startswith(CDATA, at + len(newline)):
-                self._phase = self._hold
+                self._phase = TagValue._hold
                 return pos
             if not final:
                 return MORE
@@ -275,7 +275,7 @@ class TagValue(Steps):
         builder.token((KEY, self._key))
         builder.token((STRING, ""))
         self.streamed = True
-        self._phase = self._flow
+        self._phase = TagValue._flow
 
     def _say(self, text: str, pos: int) -> int:
         if not self.end.has_lines and "\n" in text:
@@ -366,7 +366,7 @@ class TagValue(Steps):
             if not buf.startswith(CDATA, pos):
                 return len(buf) if final else MORE
             self._text.append(CDATA)
-            self._phase = self._hold_cdata
+            self._phase = TagValue._hold_cdata
             return pos + len(CDATA)
         tag = self.end.at(buf, pos, self._begins_line(""), final)
         if tag == MORE:
@@ -394,7 +394,7 @@ class TagValue(Steps):
         end = buf.find(CDATA_END, pos)
         if end >= 0:
             end += len(CDATA_END)
-            self._phase = self._hold
+            self._phase = TagValue._hold
         else:
             end = _before_cdata_end(buf, final)
         self._text.append(buf[pos:end])

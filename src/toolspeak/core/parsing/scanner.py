@@ -583,6 +583,8 @@ class TextScanner:
     def _end_reader(self, reader: Reader, end: int | None) -> None:
         if self._on_block is not None:
             self._on_block(self._block_start, end, reader.builders)
+        for builder in reader.builders:
+            builder.leave_block()
         context, position = self.context, self._position
         self._reader = None
         self._state = TextScanner._text
