@@ -84,10 +84,9 @@ def _whole(content: str) -> Callable[[], None]:
         for _ in range(REQUESTS):
             engine, request = _engine(stream=False)
             openai_chat.encode_request(request)
-            decoder = openai_chat.ReplyDecoder(stream=False)
-            for event in (*decoder.feed(body), *decoder.close()):
-                engine.feed(1, event)
-            engine.end(1)
+            events = openai_chat.decode_reply(body)
+            assert events is not None
+            engine.read_whole(1, events)
 
     return run
 
