@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.cases import check_each
 from tests.core.chunking import ANY_TEXT
-from toolspeak.core.types import Message, Role, TextPart
+from toolspeak.core.types import Message, Role, TextPart, Tool
 from toolspeak.engine.prompting.nonces import nonces_of
 from toolspeak.parsing import parse
 
@@ -38,6 +38,22 @@ def test_everything_that_tells_conversations_apart_changes_the_nonce():
         nonces_of(b"s", "t", said(("user", "Hello")))(0),
         nonces_of(b"s", "t", said(("system", "Be kind.")))(0),
         nonces_of(b"s", "t", ())(0),
+    ]
+    assert len(set(others)) == len(others)
+
+
+def test_with_tools_the_nonce_depends_on_them_and_not_on_what_is_said():
+    later = said(("system", "Be rude."), ("user", "Bye"))
+    one, other = Tool("f", "About f."), Tool("f", "About f.", {"type": "object"})
+    assert nonces_of(b"s", "t", BEGUN, (one,))(0) == nonces_of(b"s", "t", later, (Tool("f", "About f."),))(0)
+    others = [
+        nonces_of(b"s", "t", BEGUN)(0),
+        nonces_of(b"s", "t", BEGUN, (one,))(0),
+        nonces_of(b"s", "t", BEGUN, (one,))(1),
+        nonces_of(b"other", "t", BEGUN, (one,))(0),
+        nonces_of(b"s", "other", BEGUN, (one,))(0),
+        nonces_of(b"s", "t", BEGUN, (other,))(0),
+        nonces_of(b"s", "t", BEGUN, (one, other))(0),
     ]
     assert len(set(others)) == len(others)
 

@@ -156,6 +156,11 @@ class Config:
         """Folder in which running servers write their control files."""
         return self.state_file.parent / "servers"
 
+    @property
+    def prompts_folder(self) -> Path:
+        """Folder in which the embedded model saves what it has made of tool prompts."""
+        return self.state_file.parent / "prompts"
+
     def state(self, *, cached: bool = False) -> State:
         """Open the persistent state: in the database if one is configured, otherwise in the state file.
 

@@ -16,7 +16,7 @@ from ..upstreams.function import FunctionUpstream, ModelFunction
 
 Model: TypeAlias = str | ModelFunction | Upstream
 #: The provider of models that toolspeak runs itself.
-_EMBEDDED = "embedded"
+EMBEDDED = "embedded"
 #: Protocol names used in tables and settings. `openai` means `openai_chat`; the others are names of codec modules.
 _PROTOCOLS = ("openai", "openai_chat", "openai_responses", "anthropic", "gemini", "ollama")
 
@@ -70,7 +70,7 @@ def _resolve_name(model: str, options: dict[str, str], config: Config, plugins: 
     if factory is not None:
         own = _from_plugin(factory, end.provider, {"model": end.model, "base_url": end.base_url, "api_key": key})
         return ResolvedModel(end.provider, end.model, end.base_url, str(getattr(own, "protocol", "openai_chat")), own)
-    if end.provider == _EMBEDDED and not end.base_url:
+    if end.provider == EMBEDDED and not end.base_url:
         return _embedded(end.model, config)
     if not end.base_url:
         hint = "write PROVIDER:MODEL, for example ollama:qwen3:8b, or pass `base_url`"
@@ -94,7 +94,7 @@ def _embedded(model: str, config: Config) -> ResolvedModel:
     """Resolve the embedded model. Its weights are downloaded on the first request, unless they are cached."""
     from ..upstreams.embedded.upstream import EmbeddedUpstream, obtain_weights, recipe_for
 
-    recipe = recipe_for(model, config.adapter, config.context)
+    recipe = recipe_for(model, config.adapter, config.context, str(config.prompts_folder))
     own = EmbeddedUpstream(recipe, lambda: obtain_weights(recipe, config.cache_folder, config.environment()))
     return ResolvedModel(own.provider, recipe.name, "", own.protocol, own)
 

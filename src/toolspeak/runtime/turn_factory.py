@@ -25,7 +25,7 @@ from ..key_value import State
 from ..upstreams.base import Upstream
 from .compacting_turn import CompactingTurn, ContextMemory
 from .learning import EndedTurn, ModelUse, UseLearning
-from .model_resolution import ResolvedModel
+from .model_resolution import EMBEDDED, ResolvedModel
 from .probe_cache import probe_target
 from .prober import ProbeScheduler
 from .tool_memory import ToolMemory
@@ -197,6 +197,7 @@ class TurnFactory:
         self, context: _TurnContext, request: Request, planned: Plan, notes: tuple[Note, ...]
     ) -> EngineTurn:
         resolved, settings = self.resolved, context.settings
+        embedded = resolved.provider == EMBEDDED
         if is_passthrough(request, planned):
             engine = PassthroughTurn(request, planned, stamp=time.time_ns(), notes=notes)
         else:
@@ -205,7 +206,7 @@ class TurnFactory:
                 planned,
                 settings,
                 stamp=time.time_ns(),
-                nonces=nonces_of(self._secret, context.tenant, context.messages),
+                nonces=nonces_of(self._secret, context.tenant, context.messages, request.tools if embedded else ()),
                 protocol=resolved.protocol,
                 templates=self._templates,
                 notes=notes,

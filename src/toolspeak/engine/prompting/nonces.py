@@ -1,15 +1,18 @@
 """The nonce of a conversation: a short word in call markers that the author of a document cannot know.
 
 The nonce is derived from a secret, not random. The same conversation gets the same nonce in every process that shares
-the secret, so prompts stay identical between turns and prompt caches work.
+the secret, so prompts stay identical between turns and prompt caches work. For a model on this machine, which takes
+seconds to read a prompt, all conversations of a tenant with the same tools have the same nonce, so that the whole tool
+prompt stays in the cache.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from hashlib import blake2b
 
-from ...core.types import Message, Role
+from ...core.types import Message, Role, Tool
 
 #: Letters and digits that are not easily confused. There are no vowels, so a nonce never spells a word.
 _ALPHABET = b"bcdfghjkmnpqrstvwxz23456789"
@@ -20,10 +23,19 @@ _TO_LETTER_OR_DIGIT = bytes(_ALPHABET[byte % len(_ALPHABET)] for byte in range(2
 _LENGTH = 7
 
 
-def nonces_of(secret: bytes, tenant: str, messages: tuple[Message, ...]) -> Callable[[int], str]:
-    """Return a function that maps a counter to a nonce. Try the next counter if a nonce occurs in the conversation."""
+def nonces_of(
+    secret: bytes, tenant: str, messages: tuple[Message, ...], tools: tuple[Tool, ...] = ()
+) -> Callable[[int], str]:
+    """Return a function that maps a counter to a nonce. Try the next counter if a nonce occurs in the conversation.
+
+    `tools`: if given, the nonce depends on them and not on the messages.
+    """
     key = secret if len(secret) <= blake2b.MAX_KEY_SIZE else blake2b(secret).digest()
-    seed = _field(tenant) + _field(_first(messages, "system")) + _field(_first(messages, "user"))
+    if tools:
+        declared = [(tool.name, tool.description, tool.parameters) for tool in tools]
+        seed = _field(tenant) + _field(json.dumps(declared))
+    else:
+        seed = _field(tenant) + _field(_first(messages, "system")) + _field(_first(messages, "user"))
 
     def nonce(counter: int) -> str:
         digest = blake2b(seed + counter.to_bytes(4, "big"), digest_size=_LENGTH, key=key).digest()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -20,9 +21,9 @@ from ...engine.planning.capabilities import Capabilities
 from ...engine.planning.strategy import Settings, Strategy, brief_strategy
 from ...engine.prompting.tool_use_detection import has_tool_history
 from ...engine.turn.faults import SEE_TRACE
-from ...errors import ConfigError, UsageError
+from ...errors import ConfigError, ToolspeakError, UsageError
 from ...key_value import State
-from ...runtime.model_resolution import ResolvedModel
+from ...runtime.model_resolution import EMBEDDED, ResolvedModel
 from ...runtime.probe_cache import probe_target
 from ...runtime.prober import ProbeScheduler
 from ...runtime.tool_memory import ToolMemory
@@ -167,6 +168,7 @@ class Gateway:
     ) -> None:
         #: The scheduler of background probes; None if probing is disabled.
         self.probes = probes
+        self._starting: asyncio.Task[None] | None = None
         self._server_tools = loops or {}
         self._configs = {upstream.name: upstream for upstream in upstreams}
         self._catalogue = ModelCatalogue({upstream.name: upstream.model_names() for upstream in upstreams}, aliases)
@@ -392,7 +394,10 @@ class Gateway:
         return ResolvedModel(config.provider, model, config.base_url, config.protocol, upstream)
 
     def start(self) -> None:
-        """Start the probes that are configured with `probe = "startup"`."""
+        """Start the embedded model, if it is used, and the probes that are configured with `probe = "startup"`."""
+        for config in self._configs.values():
+            if config.provider == EMBEDDED:
+                self._starting = asyncio.get_running_loop().create_task(_start(self._connect(config)))
         probes = self.probes
         if probes is None:
             return
@@ -416,6 +421,8 @@ class Gateway:
 
     async def close(self) -> None:
         """Close all connections."""
+        if self._starting is not None:
+            self._starting.cancel()
         if self.probes is not None:
             await self.probes.close()
         for loop in {id(loop): loop for loop in self._server_tools.values()}.values():
@@ -437,6 +444,14 @@ def _remember_answering(names: Sequence[str], position: int) -> None:
     context = CURRENT.get()
     if context is not None:
         context.upstream = names[position]
+
+
+async def _start(upstream: Upstream) -> None:
+    """Start a model, so that the first request need not wait for it. If that fails, the first request says why."""
+    start = getattr(upstream, "start", None)
+    if start is not None:
+        with suppress(ToolspeakError):
+            await start()
 
 
 class _FixedModel(WrappedUpstream):

@@ -3,13 +3,19 @@
 It reads a `Recipe` as one JSON line from stdin, and writes a `Ready` as one JSON line to stdout. It is a separate
 process, so a broken model file cannot crash the caller. It exits when stdin closes, at the latest when its parent
 exits. llama.cpp, never Python, renders the chat templates in model files.
+
+Further lines are `StateCommand`s, answered by one `Ready` each. They save what the model has made of a tool prompt to a
+file, and restore it after a restart, so that the model need not read the prompt again.
 """
 
 from __future__ import annotations
 
 import importlib
+import os
 import sys
-from typing import Protocol
+import urllib.request
+from collections.abc import Mapping
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -18,6 +24,8 @@ from .engine_build import has_byte_products
 #: Size of the prompt cache, which saves processing an earlier prompt again. By default, llama.cpp would use up to 8 GB,
 #: and each new prompt of a small model takes 14 MB.
 _PROMPT_CACHE_MIB = 64
+#: Stands for what a user says, to find where that begins in a prompt.
+_USER_TEXT = "(user)"
 
 
 class Recipe(msgspec.Struct, frozen=True):
@@ -35,13 +43,25 @@ class Recipe(msgspec.Struct, frozen=True):
     #: Maximum tokens per answer if the request sets no limit. A small model may never stop by itself.
     longest: int = 1024
     key: str = ""  # API key that the server requires
+    #: Folder with the states of tool prompts; empty if none are saved.
+    states: str = ""
 
 
 class Ready(msgspec.Struct, frozen=True):
-    """The result of loading the model: its URL, or an error."""
+    """The result of loading the model, or of a command: the URL of the server, or an error."""
 
     url: str = ""
     error: str = ""
+
+
+class StateCommand(msgspec.Struct, frozen=True):
+    """Save or restore the state after the system message of a request."""
+
+    action: Literal["save", "restore"]
+    #: Name of the file in the folder of the recipe.
+    file: str
+    #: The system message, to save its state.
+    text: str = ""
 
 
 def main() -> int:
@@ -53,8 +73,47 @@ def main() -> int:
         _report(Ready(error=f"{type(error).__name__}: {error}"))
         return 1
     _report(Ready(url=server.listening_address))
-    sys.stdin.buffer.read()  # blocks until the parent closes the pipe or exits
+    states = _States(server.listening_address, recipe.key)
+    for line in sys.stdin.buffer:  # ends when the parent closes the pipe or exits
+        command = msgspec.json.decode(line, type=StateCommand)
+        try:
+            states.carry_out(command)
+        except (OSError, ValueError, LookupError, TypeError) as error:  # a full disk, or an unusual chat template
+            _report(Ready(error=f"{type(error).__name__}: {error}"))
+        else:
+            _report(Ready(url=server.listening_address))
     return 0
+
+
+class _States:
+    """Saves and restores states through the server's own interface."""
+
+    def __init__(self, url: str, key: str) -> None:
+        self._url = url
+        self._key = key
+
+    def carry_out(self, command: StateCommand) -> None:
+        slot = 0
+        if command.action == "save":
+            # Only the system message: what users say is not saved.
+            prompt = {"prompt": self._prompt(command.text), "n_predict": 0, "cache_prompt": True}
+            slot = self._post("/completion", prompt)["id_slot"]
+        self._post(f"/slots/{slot}?action={command.action}", {"filename": command.file})
+
+    def _prompt(self, text: str) -> str:
+        """Return the beginning of every prompt with this system message."""
+        messages = [{"role": "system", "content": text}, {"role": "user", "content": _USER_TEXT}]
+        begin, _, _ = self._post("/apply-template", {"messages": messages})["prompt"].rpartition(_USER_TEXT)
+        if text not in begin:
+            raise ValueError("the chat template changes the system message")
+        return begin
+
+    def _post(self, path: str, body: Mapping[str, object]) -> dict[str, Any]:
+        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self._key}"}
+        request = urllib.request.Request(self._url + path, msgspec.json.encode(body), headers)
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(request) as reply:
+            return msgspec.json.decode(reply.read())
 
 
 def _report(ready: Ready) -> None:
@@ -84,6 +143,9 @@ def _start_server(recipe: Recipe) -> _LlamaServer:
     quick = has_byte_products(xllamacpp.get_system_info())
     params.cpuparams_batch.n_threads = recipe.prompt_threads if quick else recipe.threads
     params.warmup = False
+    if recipe.states:
+        os.umask(0o077)
+        params.slot_save_path = os.path.join(recipe.states, "")
     params.verbosity = -1
     if recipe.adapter:
         adapter = xllamacpp.CommonAdapterLoraInfo()

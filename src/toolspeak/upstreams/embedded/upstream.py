@@ -13,7 +13,7 @@ import secrets
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
-from contextlib import aclosing, suppress
+from contextlib import aclosing, nullcontext, suppress
 from pathlib import Path
 
 import msgspec
@@ -27,7 +27,8 @@ from ..http.thin_transport import HttpUpstream
 from . import engine_build as engine
 from . import hub, weights
 from .hub import parse_name
-from .model_process import Ready, Recipe
+from .model_process import Ready, Recipe, StateCommand
+from .prompt_states import PromptStates
 from .weights import DEFAULT, NO_LISTENER, QUICK, DownloadListener
 
 #: Time limit in seconds for starting the model. Loading weights from a slow disk takes long.
@@ -86,10 +87,11 @@ def require_runtime() -> None:
         raise ConfigError("the embedded model needs the package xllamacpp, which is not installed", hint=hint)
 
 
-def recipe_for(model: str, adapter: str = "", context: int = 0) -> Recipe:
+def recipe_for(model: str, adapter: str = "", context: int = 0, states: str = "") -> Recipe:
     """Return the recipe for a model: the path of a GGUF file, a hub name, or empty for the default model.
 
-    The default model uses the bundled adapter, unless `adapter` is the path of another one or `none`.
+    The default model uses the bundled adapter, unless `adapter` is the path of another one or `none`. `states`: the
+    folder for the states of tool prompts.
     """
     cores = _cores()
     recipe = Recipe(
@@ -100,6 +102,7 @@ def recipe_for(model: str, adapter: str = "", context: int = 0) -> Recipe:
         threads=threads_for(cores),
         prompt_threads=prompt_threads_for(cores),
         key=secrets.token_urlsafe(24),
+        states=states,
     )
     if model in ("", DEFAULT.name):
         return recipe
@@ -201,8 +204,10 @@ class EmbeddedUpstream(PassthroughBase):
         self.model = recipe.name
         self.context_window = recipe.context  # size of the context window in tokens
         self._lock = asyncio.Lock()
+        self._commands = asyncio.Lock()
         self._process: asyncio.subprocess.Process | None = None
         self._service: HttpUpstream | None = None
+        self._states = PromptStates(Path(recipe.states), self._carry_out) if recipe.states else None
         self._closed = False
 
     def _adjusted(self, request: Request) -> Request:
@@ -214,7 +219,10 @@ class EmbeddedUpstream(PassthroughBase):
     async def _batches(self, request: Request, *, passthrough_bytes: bool) -> Batches:
         request, service = self._adjusted(request), await self.start()
         try:
-            async with aclosing(open_upstream(service, request, passthrough_bytes=passthrough_bytes)) as batches:
+            async with (
+                self._states.of(request) if self._states is not None else nullcontext(),
+                aclosing(open_upstream(service, request, passthrough_bytes=passthrough_bytes)) as batches,
+            ):
                 async for batch in batches:
                     yield batch
         except UpstreamError as error:
@@ -222,6 +230,20 @@ class EmbeddedUpstream(PassthroughBase):
                 more = "increase it with `toolspeak serve --context N` or `context = N`"
                 error.hint = f"the context size is {self._recipe.context} tokens; {more}"
             raise
+
+    async def prepare(self, request: Request) -> None:
+        """Start the model. Let it read the tool prompt of a request, unless the state of that is saved."""
+        await self.start()
+        if self._states is not None:
+            await self._states.save(self._adjusted(request))
+
+    async def _carry_out(self, command: StateCommand) -> bool:
+        """Send a command to the process. Returns whether it succeeded."""
+        process = self._process
+        if process is None or process.stdin is None or process.returncode is not None:
+            return False
+        async with self._commands:
+            return bool((await _exchange(process, command)).url)
 
     async def start(self) -> HttpUpstream:
         """Start the model if it is not running, and return its HTTP service.
@@ -242,6 +264,8 @@ class EmbeddedUpstream(PassthroughBase):
         recipe = self._recipe
         if not recipe.path:
             recipe = replace(recipe, path=str(await asyncio.to_thread(self._weights)))
+        if self._states is not None:
+            recipe = replace(recipe, states=str(self._states.process_starts(recipe.path, recipe.adapter)))
         with tempfile.TemporaryFile() as stderr:
             pipe = asyncio.subprocess.PIPE
             # With -P, Python does not import modules from the working directory.
@@ -250,7 +274,7 @@ class EmbeddedUpstream(PassthroughBase):
             process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=stderr, env=env)
             self._process = process
             try:
-                ready = await asyncio.wait_for(_ready(process, recipe), _LOAD_SECONDS)
+                ready = await asyncio.wait_for(_exchange(process, recipe), _LOAD_SECONDS)
             except BaseException:
                 await self._stop_process()
                 raise
@@ -265,6 +289,8 @@ class EmbeddedUpstream(PassthroughBase):
     async def close(self) -> None:
         self._closed = True
         await self._stop_process()
+        if self._states is not None:
+            await self._states.close()
 
     async def _stop_process(self) -> None:
         service, self._service = self._service, None
@@ -296,13 +322,13 @@ def _start_failure_hint(recipe: Recipe) -> str:
     )
 
 
-async def _ready(process: asyncio.subprocess.Process, recipe: Recipe) -> Ready:
-    """Send the recipe to the process and wait until it is ready or fails. Other output is ignored."""
+async def _exchange(process: asyncio.subprocess.Process, line: Recipe | StateCommand) -> Ready:
+    """Send a line to the process and wait for the answer. Other output is ignored."""
     assert process.stdin is not None and process.stdout is not None
     with suppress(ConnectionError):  # the process has exited, so its output below is empty
-        process.stdin.write(msgspec.json.encode(recipe) + b"\n")
+        process.stdin.write(msgspec.json.encode(line) + b"\n")
         await process.stdin.drain()
-    while line := await process.stdout.readline():
+    while answer := await process.stdout.readline():
         with suppress(msgspec.DecodeError):
-            return msgspec.json.decode(line, type=Ready)
+            return msgspec.json.decode(answer, type=Ready)
     return Ready()

@@ -1,0 +1,109 @@
+"""States of tool prompts on disk, so that the model need not read them again after a restart.
+
+Reading a tool prompt takes a small model seconds. What it has made of the prompt depends on the prompt and the model
+only. It is saved after the first answer and restored when the same tools come again. A file holds nothing that users
+have said, and only its owner can read it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from importlib.metadata import version
+from pathlib import Path
+
+from ...core.types import Request
+from .model_process import StateCommand
+
+#: Maximum number of files, and their total size. The state of a usual tool prompt takes 10 MB.
+_MAX_FILES, _MAX_BYTES = 16, 128 * 1024 * 1024
+#: Number of prompts that the model process certainly keeps in memory.
+_KEPT = 4
+_SUFFIX = ".state"
+
+
+class PromptStates:
+    """The states of one model. `carry_out` sends a command to its process."""
+
+    def __init__(self, folder: Path, carry_out: Callable[[StateCommand], Awaitable[bool]]) -> None:
+        self._root = self._folder = folder
+        self._carry_out = carry_out
+        self._kept: OrderedDict[str, None] = OrderedDict()
+        self._running = 0
+        self._saving: asyncio.Task[None] | None = None
+
+    def process_starts(self, *files: str) -> Path:
+        """Return the folder with the states of a process that has loaded these files."""
+        self._kept.clear()
+        known = [(file, os.stat(file).st_size, os.stat(file).st_mtime_ns) for file in files if file]
+        self._folder = self._root / _digest(f"{known} {version('xllamacpp')}")
+        with suppress(OSError):  # then nothing can be saved
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return self._folder
+
+    @asynccontextmanager
+    async def of(self, request: Request) -> AsyncGenerator[None]:
+        """Restore the state of a request's tool prompt, and save it after the answer if it is new."""
+        text = _tool_prompt(request)
+        file = _digest(text) + _SUFFIX
+        self._running += 1
+        try:
+            if self._saving is not None:  # it uses the slot that has read this prompt
+                await asyncio.shield(self._saving)
+            if text and file not in self._kept and self._running == 1:
+                await asyncio.shield(asyncio.ensure_future(self._restore(file)))
+            yield
+        finally:
+            self._running -= 1
+        if text and not self._running and self._saving is None:
+            self._saving = asyncio.get_running_loop().create_task(self.save(request))
+            self._saving.add_done_callback(lambda task: setattr(self, "_saving", None))
+        self._kept[file] = None
+        self._kept.move_to_end(file)
+        if len(self._kept) > _KEPT:
+            self._kept.popitem(last=False)
+
+    async def save(self, request: Request) -> None:
+        """Let the model read the tool prompt of a request, and save its state, unless that is saved."""
+        text = _tool_prompt(request)
+        file = _digest(text) + _SUFFIX
+        if text and not (self._folder / file).exists():
+            part = f"{file}.{os.getpid()}"
+            await self._carry_out(StateCommand("save", part, text))
+            with suppress(OSError):  # it was not saved, or another process has removed a file
+                (self._folder / part).replace(self._folder / file)
+                self._prune()
+
+    async def close(self) -> None:
+        """Wait for a state that is being saved. The process must have ended."""
+        if self._saving is not None:
+            await self._saving
+
+    async def _restore(self, file: str) -> None:
+        path = self._folder / file
+        if path.is_file() and not await self._carry_out(StateCommand("restore", file)):
+            with suppress(OSError):
+                path.unlink()  # damaged, or of another engine
+
+    def _prune(self) -> None:
+        """Remove the oldest files, also those of other models."""
+        files = sorted(self._root.glob("*/*"), key=os.path.getmtime, reverse=True)
+        total = 0
+        for number, file in enumerate(files):
+            total += file.stat().st_size
+            if number >= _MAX_FILES or total > _MAX_BYTES:
+                file.unlink(missing_ok=True)
+
+
+def _tool_prompt(request: Request) -> str:
+    """Return the system message of a request if it describes tools; otherwise an empty string."""
+    first = request.messages[0]
+    return first.text if request.options.contract and first.role == "system" else ""
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

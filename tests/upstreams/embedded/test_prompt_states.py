@@ -1,0 +1,206 @@
+"""What the model has made of a tool prompt is saved, restored after a restart, and bounded; nothing else is saved."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+import struct
+from pathlib import Path
+
+import pytest
+
+from tests.cases import check_each
+from toolspeak.core.events import TextDelta, UsageSeen
+from toolspeak.core.types import Message, Options, Request, TextPart, Usage
+from toolspeak.upstreams.embedded import prompt_states
+from toolspeak.upstreams.embedded.model_process import StateCommand
+from toolspeak.upstreams.embedded.prompt_states import PromptStates
+from toolspeak.upstreams.embedded.upstream import EmbeddedUpstream, recipe_for
+
+pytest.importorskip("xllamacpp", reason="the embedded model is not installed")
+
+
+def asking(
+    prompt: str = "Tools: f, g.",
+    text: str = "Hello, which of these do you have for me today, please?",
+    *,
+    contract: bool = True,
+) -> Request:
+    messages = Message("system", (TextPart(prompt),)), Message("user", (TextPart(text),))
+    return Request("", messages, options=Options(contract=contract, max_tokens=3, temperature=0.0))
+
+
+class Process:
+    """A model process that writes files of one byte, or fails."""
+
+    def __init__(self, folder: Path, *, fails: str = "") -> None:
+        self.states = PromptStates(folder, self.carry_out)
+        self.folder = self.states.process_starts()
+        self.commands: list[str] = []
+        self.fails = fails
+
+    async def carry_out(self, command: StateCommand) -> bool:
+        self.commands.append(command.action)
+        await asyncio.sleep(0)
+        if command.action == self.fails:
+            return False
+        if command.action == "save":
+            (self.folder / command.file).write_bytes(b"s")
+        return True
+
+    async def answer(self, *requests: Request) -> None:
+        for request in requests:
+            async with self.states.of(request):
+                await asyncio.sleep(0)
+        await self.settled()
+
+    async def settled(self) -> None:
+        while self.states._saving is not None:  # pyright: ignore[reportPrivateUsage]
+            await asyncio.sleep(0)
+
+    def files(self) -> list[str]:
+        return sorted(path.name for path in self.folder.iterdir())
+
+
+def test_a_new_tool_prompt_is_saved_once_and_restored_by_the_next_process(tmp_path: Path):
+    async def talk() -> None:
+        first = Process(tmp_path)
+        await first.answer(asking(), asking(text="And now?"))
+        assert first.commands == ["save"]
+        (file,) = first.files()
+        assert file.endswith(".state")
+        second = Process(tmp_path)
+        await second.answer(asking(), asking(text="And now?"), asking("Tools: h."))
+        assert second.commands == ["restore", "save"]
+        assert len(second.files()) == 2
+        await second.states.close()
+
+    asyncio.run(talk())
+
+
+def test_a_request_that_comes_while_a_state_is_saved_waits_for_it(tmp_path: Path):
+    async def talk() -> None:
+        process = Process(tmp_path)
+        async with process.states.of(asking()):
+            pass
+        saving = process.states._saving  # pyright: ignore[reportPrivateUsage]
+        assert saving is not None
+        async with process.states.of(asking(text="Next")):
+            assert saving.done()
+
+    asyncio.run(talk())
+
+
+def test_a_busy_process_neither_restores_nor_saves(tmp_path: Path):
+    async def talk() -> None:
+        await Process(tmp_path).answer(asking())
+        process = Process(tmp_path)
+        async with process.states.of(asking("Tools: other.")):
+            await process.answer(asking())
+            assert process.commands == []
+        await process.settled()
+        assert process.commands == ["save"]
+
+    asyncio.run(talk())
+
+
+@check_each(
+    "request_",
+    [
+        asking(contract=False),
+        Request("", (Message("user", (TextPart("Tools: f. Hello"),)),), options=Options(contract=True)),
+    ],
+)
+def test_only_system_messages_with_tools_are_saved(tmp_path: Path, request_: Request):
+    async def talk() -> None:
+        process = Process(tmp_path)
+        await process.answer(request_)
+        assert process.commands == []
+
+    asyncio.run(talk())
+
+
+@check_each("fails", ["save", "restore"])
+def test_a_state_that_cannot_be_used_is_made_anew_and_fails_no_request(tmp_path: Path, fails: str):
+    async def talk() -> None:
+        await Process(tmp_path).answer(asking())
+        process = Process(tmp_path, fails=fails)
+        before = process.files()
+        await process.answer(asking(), asking("Tools: h."))
+        assert process.files() == before if fails == "save" else len(process.files()) == 2
+
+    asyncio.run(talk())
+
+
+def test_an_answer_that_breaks_off_saves_nothing(tmp_path: Path):
+    async def talk() -> None:
+        process = Process(tmp_path)
+        with pytest.raises(RuntimeError):
+            async with process.states.of(asking()):
+                raise RuntimeError
+        assert process.states._saving is None and not process.files()  # pyright: ignore[reportPrivateUsage]
+        await process.answer(asking())
+        assert process.commands == ["save"]
+
+    asyncio.run(talk())
+
+
+@check_each(("files", "size_", "left"), [(3, 100, 3), (100, 2, 2)])
+def test_files_are_bounded_by_number_and_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int, size_: int, left: int
+):
+    monkeypatch.setattr(prompt_states, "_MAX_FILES", files)
+    monkeypatch.setattr(prompt_states, "_MAX_BYTES", size_)
+
+    async def talk() -> None:
+        process = Process(tmp_path)
+        for number in range(6):
+            await process.answer(asking(f"Tools: f{number}."))
+            for age, path in enumerate(process.folder.iterdir()):
+                os.utime(path, (age, age))
+        assert len(process.files()) == left
+
+    asyncio.run(talk())
+
+
+def test_other_weights_have_other_states(tmp_path: Path):
+    weights = tmp_path / "model.gguf"
+    states = PromptStates(tmp_path / "states", Process(tmp_path).carry_out)
+    folders: list[Path] = []
+    for content in (b"a", b"ab"):
+        weights.write_bytes(content)
+        folders.append(states.process_starts(str(weights), ""))
+    assert folders[0] != folders[1]
+    assert stat.S_IMODE(folders[0].stat().st_mode) == 0o700
+
+
+@pytest.mark.requirement("H1", "R-T3")
+def test_the_model_reads_a_tool_prompt_once_also_over_a_restart_and_says_the_same(weights: Path, tmp_path: Path):
+    prompt = "Tools: " + " ".join(f"tool_{number}(text: string)" for number in range(12))
+
+    async def talk() -> tuple[list[str], list[int], list[int]]:
+        texts, read, kept = list[str](), list[int](), list[int]()
+        for _ in range(2):
+            upstream = EmbeddedUpstream(recipe_for("", states=str(tmp_path)), lambda: weights)
+            try:
+                events = [event async for batch in upstream.open(asking(prompt)) for event in batch]
+                states = upstream._states  # pyright: ignore[reportPrivateUsage]
+                assert states is not None
+                while states._saving is not None:  # pyright: ignore[reportPrivateUsage]
+                    await asyncio.sleep(0.01)
+            finally:
+                await upstream.close()
+            usage = next((event.usage for event in events if isinstance(event, UsageSeen)), Usage())
+            texts.append("".join(event.text for event in events if isinstance(event, TextDelta)))
+            read.append(usage.input_tokens - usage.cached_tokens)
+            kept.append(usage.cached_tokens)
+        return texts, read, kept
+
+    texts, read, kept = asyncio.run(talk())
+    assert texts[0] == texts[1] != ""
+    assert read[0] > 100 > 40 > read[1]
+    (file,) = tmp_path.glob("*/*.state")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    _, _, saved = struct.unpack("<III", file.read_bytes()[:12])
+    assert kept[1] <= saved < kept[1] + 8  # the tokens of the system message, and none of what the user says
