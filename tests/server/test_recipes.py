@@ -18,6 +18,7 @@ from tests.server.test_fast_exchange import GeneralApp, Proxy, reply, steady
 from toolspeak.core.types import Message, Options, Request, TextPart, Tool, ToolCall, ToolChoice, ToolResult
 from toolspeak.engine.planning.capabilities import Capabilities
 from toolspeak.engine.planning.strategy import Settings
+from toolspeak.engine.turn.actions import AskUpstream
 from toolspeak.engine.turn.passthrough_turn import PassthroughTurn
 from toolspeak.key_value import MemoryState
 from toolspeak.runtime.learning import UseLearning, UseStore
@@ -391,3 +392,18 @@ def test_a_plain_request_is_relayed_by_a_recipe_too():
     assert recipe is not None
     planned = maker.make_from(recipe, request, "")
     assert planned is not None and type(cast("EngineTurn", planned.turn)._engine) is PassthroughTurn
+
+
+@pytest.mark.requirement("H1", "R-E2")
+@check_each(("provider", "same"), [("embedded", True), ("openai", False)])
+def test_the_embedded_model_gets_the_same_tool_prompt_whatever_is_asked(provider: str, same: bool):
+    """It takes seconds to read a prompt; other models have faster caches and a nonce for each conversation."""
+    made = factory(provider=provider)
+    prompts: set[str] = set()
+    for text in ("Hello?", "And now?"):
+        request = asking(Message("user", (TextPart(text),)), tools=[Tool("f")])
+        turn = made.make(request, Settings(mode="force", plan="envelope")).turn
+        assert isinstance(turn, EngineTurn)
+        (ask,) = (action for action in turn._engine.start() if isinstance(action, AskUpstream))
+        prompts.add(ask.request.messages[0].text)
+    assert (len(prompts) == 1) is same

@@ -364,6 +364,34 @@ def test_a_gateway_that_nobody_uses_is_closed_at_once():
     run(scenario())
 
 
+class Starting(Parrot):
+    """A model that has to be started, which may fail."""
+
+    def __init__(self, name: str = "", *, fails: bool = False) -> None:
+        super().__init__(name)
+        self.started = asyncio.Event()
+        self.fails = fails
+
+    async def start(self) -> None:
+        self.started.set()
+        if self.fails:
+            raise ConfigError("no memory")
+
+
+@pytest.mark.requirement("H1")
+@check_each("fails", [False, True])
+def test_the_embedded_model_starts_with_the_server_so_that_nobody_waits_for_it(fails: bool):
+    async def scenario() -> None:
+        near, far = Starting("near", fails=fails), Starting("far")
+        made = gateway(line("embedded", near), line("far", far, models=("b",)))
+        made.start()
+        await near.started.wait()
+        assert not far.started.is_set()
+        await made.close()
+
+    run(scenario())
+
+
 def test_everything_dialled_is_closed_at_the_end():
     parrot = Parrot()
     forwarding = line("one", parrot, auth="forward", max_concurrent=5)
