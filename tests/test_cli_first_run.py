@@ -121,7 +121,7 @@ def test_a_model_of_the_hub_is_fetched_before_anything_listens(tmp_path: Path, c
             True,
             ["fetching the weights of smollm2-135m, 98 MB into ", "tip: a native build of llama.cpp "],
         ),
-        (True, True, ["converting the weights of smollm2-135m for the native engine into "]),
+        (True, True, ["fetching the weights of smollm2-135m, 98 MB into "]),
     ],
 )
 def test_a_first_start_says_what_it_does_and_which_engine_would_be_quicker(

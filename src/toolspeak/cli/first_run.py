@@ -88,13 +88,10 @@ def prepare_embedded(config: Config, model: str) -> str:
 
 
 def _preparation_text(recipe: Recipe) -> str:
-    from ..upstreams.embedded.engine_build import is_quick
     from ..upstreams.embedded.weights import DEFAULT
 
     if recipe.hub:
         return f"fetching the weights of {recipe.name}"
-    if is_quick():
-        return f"converting the weights of {recipe.name} for the native engine"
     return f"fetching the weights of {recipe.name}, {round(DEFAULT.size / 1e6)} MB"
 
 

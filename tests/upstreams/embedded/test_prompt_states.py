@@ -53,11 +53,7 @@ class Process:
         for request in requests:
             async with self.states.of(request):
                 await asyncio.sleep(0)
-        await self.settled()
-
-    async def settled(self) -> None:
-        while self.states._saving is not None:  # pyright: ignore[reportPrivateUsage]
-            await asyncio.sleep(0)
+        await self.states.settle()
 
     def files(self) -> list[str]:
         return sorted(path.name for path in self.folder.iterdir())
@@ -74,7 +70,7 @@ def test_a_new_tool_prompt_is_saved_once_and_restored_by_the_next_process(tmp_pa
         await second.answer(asking(), asking(text="And now?"), asking("Tools: h."))
         assert second.commands == ["restore", "save"]
         assert len(second.files()) == 2
-        await second.states.close()
+        await second.states.settle()
 
     asyncio.run(talk())
 
@@ -99,7 +95,7 @@ def test_a_busy_process_neither_restores_nor_saves(tmp_path: Path):
         async with process.states.of(asking("Tools: other.")):
             await process.answer(asking())
             assert process.commands == []
-        await process.settled()
+        await process.states.settle()
         assert process.commands == ["save"]
 
     asyncio.run(talk())
@@ -187,8 +183,7 @@ def test_the_model_reads_a_tool_prompt_once_also_over_a_restart_and_says_the_sam
                 events = [event async for batch in upstream.open(asking(prompt)) for event in batch]
                 states = upstream._states  # pyright: ignore[reportPrivateUsage]
                 assert states is not None
-                while states._saving is not None:  # pyright: ignore[reportPrivateUsage]
-                    await asyncio.sleep(0.01)
+                await states.settle()
             finally:
                 await upstream.close()
             usage = next((event.usage for event in events if isinstance(event, UsageSeen)), Usage())

@@ -38,7 +38,7 @@ from toolspeak.upstreams.embedded.upstream import (
     recipe_for,
     threads_for,
 )
-from toolspeak.upstreams.embedded.weights import DEFAULT, QUICK, obtain_quick
+from toolspeak.upstreams.embedded.weights import DEFAULT, QUICK, Weights, obtain_quick
 
 #: How many generated schemas are tried: one for each plan, or enough to show every kind several times.
 SCHEMAS = size(1, 40)
@@ -147,13 +147,31 @@ def test_a_model_is_the_one_that_comes_along_a_file_or_a_name_at_the_hub(tmp_pat
         assert len(recipe.key) >= 24
 
 
-@pytest.mark.parametrize(("quick", "file"), [(False, DEFAULT.file_name), (True, QUICK.file_name)])
-def test_the_engine_decides_which_weights_the_default_model_has(
-    quick: bool, file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@check_each(
+    ("quick", "cached", "file", "converts"),
+    [
+        (False, (DEFAULT, QUICK), DEFAULT, False),
+        (True, (DEFAULT, QUICK), QUICK, False),
+        (True, (QUICK,), QUICK, False),
+        (True, (DEFAULT,), DEFAULT, True),
+    ],
+)
+def test_a_quick_engine_gets_weights_of_eight_bits_once_they_are_there_and_nobody_waits_for_them(
+    quick: bool,
+    cached: tuple[Weights, ...],
+    file: Weights,
+    converts: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ):
+    converted: list[Path] = []
     monkeypatch.setattr(engine, "is_quick", lambda: quick)
-    monkeypatch.setattr(weights_module, "cached_file", lambda weights, folder: folder / weights.file_name)
-    assert cached_weights(recipe_for(""), tmp_path) == obtain_weights(recipe_for(""), tmp_path, {}) == tmp_path / file
+    monkeypatch.setattr(weights_module, "convert_in_background", converted.append)
+    known = lambda weights, folder: folder / weights.file_name if weights in cached else None  # noqa: E731
+    monkeypatch.setattr(weights_module, "cached_file", known)
+    found = tmp_path / file.file_name
+    assert cached_weights(recipe_for(""), tmp_path) == obtain_weights(recipe_for(""), tmp_path, {}) == found
+    assert converted == [tmp_path] * converts
 
 
 @pytest.mark.requirement("H1")

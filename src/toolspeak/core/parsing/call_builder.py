@@ -86,7 +86,7 @@ class CallBuilder:
         return self.state == "rejected" and self.reason in REGION_REASONS
 
     def leave_block(self) -> None:
-        """Forget the block, which has ended. It refers to its candidates, so only garbage collection would free them."""
+        """Forget the block, which has ended. It refers to this candidate: only garbage collection would free both."""
         self._block = ()
 
     def note(self, *notes: Note) -> None:

@@ -287,9 +287,10 @@ class OutputGate:
             return
         self._pending.append(TextDelta(text))
         self._queue = self._queue or (self._text in _BEFORE_CALLS and bool(text.strip()))
-        if self._text == "opening" and not may_open_refusal(text := self.held_text):
-            if self._holds is None or not self._holds(text):
-                out.extend(self.release())
+        if self._text != "opening" or may_open_refusal(text := self.held_text):
+            return
+        if self._holds is None or not self._holds(text):
+            out.extend(self.release())
 
     def _call(self, event: CallStart | CallEnd, out: list[Event]) -> None:
         self.streaming_call = -1

@@ -22,7 +22,7 @@ from .model_process import StateCommand
 #: Maximum number of files, and their total size. The state of a usual tool prompt takes 10 MB.
 _MAX_FILES, _MAX_BYTES = 16, 128 * 1024 * 1024
 #: Number of prompts that the model process certainly keeps in memory.
-_KEPT = 4
+_MAX_IN_MEMORY = 4
 _SUFFIX = ".state"
 
 
@@ -32,15 +32,15 @@ class PromptStates:
     def __init__(self, folder: Path, carry_out: Callable[[StateCommand], Awaitable[bool]]) -> None:
         self._root = self._folder = folder
         self._carry_out = carry_out
-        self._kept: OrderedDict[str, None] = OrderedDict()
+        self._in_memory: OrderedDict[str, None] = OrderedDict()
         self._running = 0
         self._saving: asyncio.Task[None] | None = None
 
     def process_starts(self, *files: str) -> Path:
         """Return the folder with the states of a process that has loaded these files."""
-        self._kept.clear()
-        known = [(file, os.stat(file).st_size, os.stat(file).st_mtime_ns) for file in files if file]
-        self._folder = self._root / _digest(f"{known} {version('xllamacpp')}")
+        self._in_memory.clear()
+        identity = [(file, os.stat(file).st_size, os.stat(file).st_mtime_ns) for file in files if file]
+        self._folder = self._root / _digest(f"{identity} {version('xllamacpp')}")
         with suppress(OSError):  # then nothing can be saved
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return self._folder
@@ -54,7 +54,7 @@ class PromptStates:
         try:
             if self._saving is not None:  # it uses the slot that has read this prompt
                 await asyncio.shield(self._saving)
-            if text and file not in self._kept and self._running == 1:
+            if text and file not in self._in_memory and self._running == 1:
                 await asyncio.shield(asyncio.ensure_future(self._restore(file)))
             yield
         finally:
@@ -62,10 +62,10 @@ class PromptStates:
         if text and not self._running and self._saving is None:
             self._saving = asyncio.get_running_loop().create_task(self.save(request))
             self._saving.add_done_callback(lambda task: setattr(self, "_saving", None))
-        self._kept[file] = None
-        self._kept.move_to_end(file)
-        if len(self._kept) > _KEPT:
-            self._kept.popitem(last=False)
+        self._in_memory[file] = None
+        self._in_memory.move_to_end(file)
+        if len(self._in_memory) > _MAX_IN_MEMORY:
+            self._in_memory.popitem(last=False)
 
     async def save(self, request: Request) -> None:
         """Let the model read the tool prompt of a request, and save its state, unless that is saved."""
@@ -78,8 +78,8 @@ class PromptStates:
                 (self._folder / part).replace(self._folder / file)
                 self._prune()
 
-    async def close(self) -> None:
-        """Wait for a state that is being saved. The process must have ended."""
+    async def settle(self) -> None:
+        """Wait for a state that is being saved."""
         if self._saving is not None:
             await self._saving
 

@@ -133,7 +133,7 @@ def cached_weights(recipe: Recipe, cache: Path) -> Path | None:
     hub_name = parse_name(recipe.hub)
     if hub_name is not None:
         return hub.cached_file(hub_name, cache)
-    return weights.cached_file(QUICK if engine.is_quick() else DEFAULT, cache)
+    return _cached_default(cache)
 
 
 def obtain_weights(
@@ -145,9 +145,16 @@ def obtain_weights(
     hub_name = parse_name(recipe.hub)
     if hub_name is not None:
         return hub.obtain(hub_name, cache, environment, follower)
-    if engine.is_quick():
-        return weights.obtain_quick(cache, environment, follower)
-    return weights.obtain(DEFAULT, cache, environment, follower)
+    file = _cached_default(cache) or weights.obtain(DEFAULT, cache, environment, follower)
+    if engine.is_quick() and file.name != QUICK.file_name:
+        weights.convert_in_background(cache)
+    return file
+
+
+def _cached_default(cache: Path) -> Path | None:
+    """Return the cached file of the default model that the engine reads fastest."""
+    quick = weights.cached_file(QUICK, cache) if engine.is_quick() else None
+    return quick or weights.cached_file(DEFAULT, cache)
 
 
 def _adapter(model: str, setting: str) -> str:
@@ -290,7 +297,7 @@ class EmbeddedUpstream(PassthroughBase):
         self._closed = True
         await self._stop_process()
         if self._states is not None:
-            await self._states.close()
+            await self._states.settle()
 
     async def _stop_process(self) -> None:
         service, self._service = self._service, None

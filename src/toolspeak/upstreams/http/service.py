@@ -280,11 +280,11 @@ class RefusedFields:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._seen: OrderedDict[tuple[str, str | None], tuple[float, tuple[str, ...]]] = OrderedDict()
+        self._refusals: OrderedDict[tuple[str, str | None], tuple[float, tuple[str, ...]]] = OrderedDict()
 
     def for_request(self, request: Request) -> tuple[str, ...]:
         """Return the fields to drop or rename in this request."""
-        if not self._seen:
+        if not self._refusals:
             return ()
         fields = self._current(request.model, request.tenant) or self._current(request.model, _OTHERS)
         kept = {each for each in request.options.extra if not _REPLACEMENTS.get(each)}  # a renamed field is not lost
@@ -294,21 +294,21 @@ class RefusedFields:
         """Remember refused fields. Called after a request without them has succeeded."""
         model = request.model
         self._add(model, request.tenant, fields)
-        tenants = [tenant for name, tenant in self._seen if name == model and tenant is not _OTHERS]
-        seen = Counter(field for tenant in tenants for field in self._current(model, tenant))
-        if agreed := tuple(field for field in fields if seen[field] >= TENANTS_TO_AGREE):
+        tenants = [tenant for name, tenant in self._refusals if name == model and tenant is not _OTHERS]
+        counts = Counter(field for tenant in tenants for field in self._current(model, tenant))
+        if agreed := tuple(field for field in fields if counts[field] >= TENANTS_TO_AGREE):
             self._add(model, _OTHERS, agreed)
 
     def _current(self, model: str, tenant: str | None) -> tuple[str, ...]:
-        until, fields = self._seen.get((model, tenant), (0.0, ()))
+        until, fields = self._refusals.get((model, tenant), (0.0, ()))
         return fields if self._clock() < until else ()
 
     def _add(self, model: str, tenant: str | None, fields: tuple[str, ...]) -> None:
         fields = tuple(dict.fromkeys((*self._current(model, tenant), *fields)))
-        self._seen[model, tenant] = self._clock() + _REMEMBER_SECONDS, fields
-        self._seen.move_to_end((model, tenant))
-        if len(self._seen) > _MAX_REMEMBERED:
-            self._seen.popitem(last=False)
+        self._refusals[model, tenant] = self._clock() + _REMEMBER_SECONDS, fields
+        self._refusals.move_to_end((model, tenant))
+        if len(self._refusals) > _MAX_REMEMBERED:
+            self._refusals.popitem(last=False)
 
 
 def refused_field(error: UpstreamError, payload: bytes, request: Request) -> str:
