@@ -132,8 +132,8 @@ def test_a_first_start_says_what_it_does_and_which_engine_would_be_quicker(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ):
-    monkeypatch.setattr(engine, "is_quick", lambda: quick)
-    monkeypatch.setattr(engine, "could_be_quick", lambda: could_be)
+    monkeypatch.setattr(engine, "installed_info", lambda: "CPU : AVX512_VNNI = 1" if quick else "")
+    monkeypatch.setattr(engine, "could_have_byte_products", lambda: could_be)
     monkeypatch.setattr(upstream, "obtain_weights", lambda *given: tmp_path)
     prepare_embedded(load(env={"HOME": str(tmp_path)}, cwd=tmp_path), "")
     lines = capsys.readouterr().err.splitlines()

@@ -24,7 +24,7 @@ LOCK = "first==1 \\\n    --hash=sha256:aa\nxllamacpp==2 \\\n    --hash=sha256:bb
 #: $HELPS: 0 where an engine built here would be quicker, until one is put in. $BREAKS: the step that fails.
 PYTHON = """#!/bin/sh
 case "$*" in
-*could_be_quick*) if [ -e "$PLACE/quick" ]; then exit 1; else exit "$HELPS"; fi ;;
+*could_have_byte_products*) if [ -e "$PLACE/quick" ]; then exit 1; else exit "$HELPS"; fi ;;
 *cache_tag*) echo tag; exit ;;
 *scripts/beside.py* | *scripts/alone.py*) exec "$REAL" "$@" ;;
 *--version*) exit 0 ;;

@@ -65,7 +65,7 @@ def prepare_embedded(config: Config, model: str) -> str:
     Raises ConfigError if the runtime is not installed or a file is not a model or an adapter, and WeightsError if the
     weights cannot be fetched.
     """
-    from ..upstreams.embedded.engine_build import could_be_quick, is_quick
+    from ..upstreams.embedded.engine_build import could_have_byte_products, has_byte_products, installed_info
     from ..upstreams.embedded.upstream import cached_weights, is_gguf, obtain_weights, recipe_for, require_runtime
     from ..upstreams.embedded.weights import DownloadListener
 
@@ -82,7 +82,8 @@ def prepare_embedded(config: Config, model: str) -> str:
             obtain_weights(recipe, folder, config.environment(), DownloadListener(progress, _report_waiting))
     elif not is_gguf(cached):
         raise ConfigError(f"`{cached}` is not a weights file", hint=hint)
-    if not recipe.hub and not recipe.path and not is_quick() and could_be_quick():
+    default = not recipe.hub and not recipe.path
+    if default and not has_byte_products(installed_info()) and could_have_byte_products():
         click.echo(_NATIVE_BUILD_TIP, err=True)
     return recipe.name
 

@@ -187,6 +187,15 @@ class ResponseFormat(msgspec.Struct, frozen=True, gc=False):
     strict: bool | None = None
 
 
+class AnswerFrame(msgspec.Struct, frozen=True, gc=False):
+    """The parts of an answer that a grammar would force anyway, so that the model need not generate them."""
+
+    #: The model continues this text, which the upstream adds to the answer.
+    begin: str
+    #: An answer that only makes calls stops after them. The upstream adds this text then.
+    end: str
+
+
 class Options(msgspec.Struct, frozen=True, gc=False):
     """Generation options: the ones that all protocols share, and protocol-specific fields."""
 
@@ -199,6 +208,8 @@ class Options(msgspec.Struct, frozen=True, gc=False):
     response_format: ResponseFormat | None = None
     #: A grammar for the upstream to enforce, as fields of its protocol (see `engine.constraints`).
     grammar: JSONObject = {}
+    #: The parts of the answer that the grammar leaves out.
+    frame: AnswerFrame | None = None
     #: Fields that only the client's protocol has, spelled as in that protocol.
     extra: JSONObject = {}
     #: Fields of the upstream's protocol, sent unchanged whichever protocol the client uses.

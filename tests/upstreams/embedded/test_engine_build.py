@@ -10,31 +10,39 @@ import pytest
 
 from tests.cases import check_each
 from toolspeak.upstreams.embedded import engine_build as engine
-from toolspeak.upstreams.embedded.engine_build import could_be_quick, has_byte_products, is_quick
+from toolspeak.upstreams.embedded.engine_build import (
+    could_have_byte_products,
+    has_byte_products,
+    installed_info,
+    prefers_8_bits,
+)
 
 
 @pytest.fixture(autouse=True)
 def asked_anew() -> Generator[None]:
-    is_quick.cache_clear()
+    installed_info.cache_clear()
     yield
-    is_quick.cache_clear()
+    installed_info.cache_clear()
 
 
 @check_each(
-    ("told", "quick"),
+    ("told", "byte_products", "prefers"),
     [
-        ("CPU : NEON = 1 | ARM_FMA = 1 | LLAMAFILE = 1 | OPENMP = 1 | REPACK = 1 | ", False),
-        ("CPU : NEON = 1 | ARM_FMA = 1 | DOTPROD = 1 | OPENMP = 1 | REPACK = 1 | ", True),
-        ("CPU : SSE3 = 1 | AVX = 1 | AVX2 = 1 | F16C = 1 | FMA = 1 | ", False),
-        ("CPU : SSE3 = 1 | AVX2 = 1 | AVX512 = 1 | AVX512_VNNI = 1", True),
-        ("CPU : AVX_VNNI = 0 | AVX2 = 1", False),
-        ("Metal : EMBED_LIBRARY = 1 | CPU : NEON = 1 | DOTPROD = 1 | ", False),
-        ("CPU : NEON = 1 | DOTPROD = 1 | CUDA : ARCHS = 900 | ", False),
-        ("", False),
+        ("CPU : NEON = 1 | ARM_FMA = 1 | LLAMAFILE = 1 | OPENMP = 1 | REPACK = 1 | ", False, False),
+        ("CPU : NEON = 1 | ARM_FMA = 1 | DOTPROD = 1 | OPENMP = 1 | REPACK = 1 | ", True, True),
+        ("CPU : SSE3 = 1 | AVX = 1 | F16C = 1 | ", False, False),
+        ("CPU : SSE3 = 1 | AVX = 1 | AVX2 = 1 | F16C = 1 | FMA = 1 | ", False, True),
+        ("CPU : SSE3 = 1 | AVX2 = 1 | AVX512 = 1 | AVX512_VNNI = 1", True, True),
+        ("CPU : AVX_VNNI = 0 | AVX2 = 0", False, False),
+        ("Metal : EMBED_LIBRARY = 1 | CPU : NEON = 1 | DOTPROD = 1 | ", False, False),
+        ("CPU : NEON = 1 | DOTPROD = 1 | CUDA : ARCHS = 900 | ", False, False),
+        ("", False, False),
     ],
 )
-def test_an_engine_is_quick_if_it_multiplies_bytes_and_runs_on_processors_only(told: str, quick: bool):
-    assert has_byte_products(told) is quick
+def test_byte_products_or_avx2_make_8_bits_the_better_choice_unless_there_is_a_gpu(
+    told: str, byte_products: bool, prefers: bool
+):
+    assert (has_byte_products(told), prefers_8_bits(told)) == (byte_products, prefers)
 
 
 @pytest.mark.parametrize(
@@ -48,16 +56,16 @@ def test_an_engine_is_quick_if_it_multiplies_bytes_and_runs_on_processors_only(t
 )
 def test_a_processor_is_known_by_what_the_system_tells_of_it(told: str, quick: bool, tmp_path: Path):
     (tmp_path / "cpuinfo").write_text(told, encoding="utf-8")
-    assert could_be_quick(tmp_path / "cpuinfo") is quick
+    assert could_have_byte_products(tmp_path / "cpuinfo") is quick
 
 
 def test_where_the_system_does_not_tell_of_its_processor_nothing_is_promised(tmp_path: Path):
-    assert could_be_quick(tmp_path / "cpuinfo") is False
+    assert could_have_byte_products(tmp_path / "cpuinfo") is False
 
 
-def test_an_engine_that_cannot_be_asked_is_not_quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_an_engine_that_cannot_be_queried_has_no_features(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setattr(sys, "executable", str(tmp_path / "nothing"))
-    assert is_quick() is False
+    assert installed_info() == ""
 
 
 def test_the_engine_that_is_installed_is_asked_once(
@@ -67,6 +75,6 @@ def test_the_engine_that_is_installed_is_asked_once(
     engine.main()
     told = capsys.readouterr().out
     assert told.startswith("CPU : ") or " | CPU : " in told
-    assert is_quick() is has_byte_products(told)
+    assert installed_info() == told.strip()
     monkeypatch.setattr(sys, "executable", "nothing")
-    assert is_quick() is has_byte_products(told)
+    assert installed_info() == told.strip()

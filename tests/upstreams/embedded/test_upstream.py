@@ -17,7 +17,7 @@ import pytest
 from msgspec.structs import replace
 
 import toolspeak as ts
-from tests.cases import FULL_SIZE, check_each, only_at_full_size, size
+from tests.cases import check_each, only_at_full_size, size
 from tests.engine.expressible_schemas import Schema, drawn, may_fail, misfits
 from tests.upstreams.lora_files import adapter
 from toolspeak.config import load
@@ -38,12 +38,10 @@ from toolspeak.upstreams.embedded.upstream import (
     recipe_for,
     threads_for,
 )
-from toolspeak.upstreams.embedded.weights import DEFAULT, QUICK, Weights, obtain_quick
+from toolspeak.upstreams.embedded.weights import DEFAULT, MERGED, Weights, obtain_merged
 
 #: How many generated schemas are tried: one for each plan, or enough to show every kind several times.
 SCHEMAS = size(1, 40)
-#: Whether weights of 8 bits are made for an engine that does not use them.
-MAKE_QUICK = FULL_SIZE
 #: Each plan is enforced by a grammar of its own; schemas take them in turn.
 PLANS = ("envelope", "inline", "decision")
 
@@ -99,12 +97,12 @@ NEVER = [[token, False] for token in CONTROL_TOKENS]
 def test_no_call_is_made_likelier_only_where_a_grammar_holds_the_answer_and_the_client_does_not_weigh_tokens():
     weighed = replace(HELD, extra={"logit_bias": {"5": 1}})
     free = Options(contract=True)
-    asked = [adapt_request(Request("m", (), options=options)).options for options in (HELD, weighed, free)]
+    asked = [adapt_request(Request("m", (), options=options), False).options for options in (HELD, weighed, free)]
     assert asked == [replace(HELD, grammar={**HELD.grammar, "logit_bias": [[77, 1.0], *NEVER]}), weighed, free]
 
 
 def test_once_something_was_answered_a_call_must_be_likelier_to_be_made():
-    later = adapt_request(Request("m", (), options=replace(HELD, answered=True))).options
+    later = adapt_request(Request("m", (), options=replace(HELD, answered=True)), False).options
     assert later.grammar["logit_bias"] == [[77, 7.0], *NEVER]
 
 
@@ -121,12 +119,13 @@ def test_once_something_was_answered_a_call_must_be_likelier_to_be_made():
 def test_a_grammar_never_takes_a_control_token_of_the_default_model_for_letters(recipe: Recipe, weights: object):
     adjusted = EmbeddedUpstream(recipe, Path)._adjusted(Request("m", (), options=HELD))
     assert adjusted.options.grammar.get("logit_bias") == weights
-    without_tools = adapt_request(Request("m", (), options=replace(HELD, contract=False)))
+    without_tools = adapt_request(Request("m", (), options=replace(HELD, contract=False)), False)
     assert without_tools.options.grammar["logit_bias"] == NEVER
 
 
 def test_without_tools_the_adapter_is_left_out():
-    assert adapt_request(Request("m", ())).options.own == {"lora": [{"id": 0, "scale": 0.0}]}
+    for merged, scale in ((False, 0.0), (True, -1.0)):
+        assert adapt_request(Request("m", ()), merged).options.own == {"lora": [{"id": 0, "scale": scale}]}
 
 
 @pytest.mark.requirement("H1")
@@ -148,42 +147,40 @@ def test_a_model_is_the_one_that_comes_along_a_file_or_a_name_at_the_hub(tmp_pat
 
 
 @check_each(
-    ("quick", "cached", "file", "converts"),
+    ("quick", "cached", "file", "merges"),
     [
-        (False, (DEFAULT, QUICK), DEFAULT, False),
-        (True, (DEFAULT, QUICK), QUICK, False),
-        (True, (QUICK,), QUICK, False),
+        (False, (DEFAULT, MERGED), DEFAULT, False),
+        (True, (DEFAULT, MERGED), MERGED, False),
+        (True, (MERGED,), MERGED, False),
         (True, (DEFAULT,), DEFAULT, True),
     ],
 )
-def test_a_quick_engine_gets_weights_of_eight_bits_once_they_are_there_and_nobody_waits_for_them(
+def test_an_engine_gets_the_merged_weights_if_it_prefers_them_and_nobody_waits_for_them(
     quick: bool,
     cached: tuple[Weights, ...],
     file: Weights,
-    converts: bool,
+    merges: bool,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ):
-    converted: list[Path] = []
-    monkeypatch.setattr(engine, "is_quick", lambda: quick)
-    monkeypatch.setattr(weights_module, "convert_in_background", converted.append)
+    merged: list[Path] = []
+    monkeypatch.setattr(engine, "installed_info", lambda: "CPU : AVX2 = 1" if quick else "")
+    monkeypatch.setattr(weights_module, "merge_in_background", merged.append)
     known = lambda weights, folder: folder / weights.file_name if weights in cached else None  # noqa: E731
     monkeypatch.setattr(weights_module, "cached_file", known)
     found = tmp_path / file.file_name
     assert cached_weights(recipe_for(""), tmp_path) == obtain_weights(recipe_for(""), tmp_path, {}) == found
-    assert converted == [tmp_path] * converts
+    assert merged == [tmp_path] * merges
 
 
 @pytest.mark.requirement("H1")
-def test_the_default_model_answers_from_weights_of_eight_bits(weights: Path):
-    if not engine.is_quick() and not MAKE_QUICK:
-        pytest.skip("making them takes half a minute, and this engine does not use them")
-    quick = obtain_quick(weights.parent, load().environment())
+def test_the_default_model_answers_from_merged_weights(weights: Path):
+    merged = obtain_merged(weights.parent, load().environment())
 
     async def talk(upstream: EmbeddedUpstream) -> None:
         assert await answer(upstream)
 
-    with_model(quick, talk)
+    with_model(merged, talk)
 
 
 @check_each("model", ["nothing.gguf", "./a/b", "/a", "llama3"])
@@ -404,7 +401,7 @@ def test_the_tokens_that_are_weighed_are_the_closing_bracket_and_the_control_tok
         upstream = EmbeddedUpstream(recipe, lambda: weights)
         service = await upstream.start()
         url, headers = service.base_url.removesuffix("/v1") + "/detokenize", {"Authorization": f"Bearer {recipe.key}"}
-        biased = adapt_request(Request("m", (), options=HELD)).options.grammar
+        biased = adapt_request(Request("m", (), options=HELD), False).options.grammar
         tokens = [token for token, _ in cast("list[list[float]]", biased["logit_bias"])]
         body = json.dumps({"tokens": tokens}).encode()
         answer = await asyncio.to_thread(

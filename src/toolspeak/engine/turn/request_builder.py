@@ -26,7 +26,7 @@ from ...core.types import (
     ToolChoice,
 )
 from ...dialects.registry import render_calls
-from ..constraints.build import decision_constraint, envelope_constraint, inline_constraint, wire_options
+from ..constraints.build import Constraint, decision_constraint, envelope_constraint, inline_constraint, wire_options
 from ..constraints.native_tool_schemas import transform_tools
 from ..context.sizes import prompt_limit, request_tokens
 from ..planning.strategy import Plan, Settings
@@ -362,19 +362,19 @@ class RequestBuilder:
         self._learn(contract)
         projected = self._projected()
         messages = self._place(projected.messages, contract)
-        grammar = self._grammar("inline")
-        return self._bare(Projection(messages, projected.notes), self._inline_options(grammar))
+        constraint = self._constraint("inline")
+        return self._bare(Projection(messages, projected.notes), self._inline_options(constraint))
 
-    def _inline_options(self, grammar: dict[str, object]) -> Options:
+    def _inline_options(self, constraint: Constraint | None) -> Options:
         """Return the options of an inline request. They are the same object if those of the client are."""
         own, stops, answered = self._request.options, self._stops(), is_answered(self._request.messages)
         key = (id(own), stops, answered)
-        recent = None if grammar else _recent_options.get(key)
+        recent = None if constraint else _recent_options.get(key)
         if recent is not None:
             return recent[1]
         ours = ("stop",) if stops and not own.stop else ()
-        options = msgspec.structs.replace(self._contract_options(grammar), stop=stops, dispensable=ours)
-        if not grammar:
+        options = msgspec.structs.replace(self._contract_options(constraint), stop=stops, dispensable=ours)
+        if constraint is None:
             if len(_recent_options) >= _MAX_OPTIONS:
                 _recent_options.clear()
             _recent_options[key] = own, options
@@ -397,7 +397,7 @@ class RequestBuilder:
                 **self._listing_options(),
             )
         )
-        options = self._contract_options(self._grammar("decision"))
+        options = self._contract_options(self._constraint("decision"))
         profile = self._plan.profile
         messages = decision_messages(self._messages, contract.text)
         if not profile.system_role:
@@ -418,15 +418,16 @@ class RequestBuilder:
         )
         projected = self._projected()
         messages = self._place(projected.messages, contract)
-        options = self._contract_options(self._grammar("envelope"))
+        options = self._contract_options(self._constraint("envelope"))
         return self._bare(Projection(messages, projected.notes), options)
 
-    def _contract_options(self, grammar: dict[str, object]) -> Options:
+    def _contract_options(self, constraint: Constraint | None) -> Options:
         """Return the options of a request that contains the tool prompt."""
         return msgspec.structs.replace(
             self._request.options,
             response_format=None,
-            grammar=grammar,
+            grammar={} if constraint is None else wire_options(constraint, self._protocol),
+            frame=None if constraint is None else constraint.frame,
             contract=True,
             answered=is_answered(self._request.messages),
         )
@@ -437,11 +438,12 @@ class RequestBuilder:
     def _mark_cache(self, messages: tuple[Message, ...], contract: Contract) -> tuple[Message, ...]:
         return mark_cache_prefix(messages, contract.stable) if self._protocol == _MARKS_CACHE else messages
 
-    def _grammar(self, phase: PhaseName) -> dict[str, object]:
-        """Return request fields that make the upstream enforce the format, or none if it cannot."""
-        flavour = self._plan.profile.constraint
+    def _constraint(self, phase: PhaseName) -> Constraint | None:
+        """Return the constraint that makes the upstream enforce the format, or None if it cannot."""
+        profile = self._plan.profile
+        flavour = profile.constraint
         if not flavour:
-            return {}
+            return None
         choice, response_format = self._choice, self._request.options.response_format
         if phase == "inline":
             constraint = inline_constraint(self._listed_tools, choice, flavour, self._plan.dialect, nonce=self.nonce)
@@ -449,11 +451,12 @@ class RequestBuilder:
             constraint = decision_constraint(self._listed_tools, choice, flavour, nonce=self.nonce)
         else:
             schema = response_format and (_ANY_OBJECT if response_format.schema is None else response_format.schema)
-            constraint = envelope_constraint(self._listed_tools, choice, flavour, schema, nonce=self.nonce)
-        if constraint is None:
-            return {}  # the dialect cannot be enforced: calls are only parsed and checked
-        self._note(constraint.notes)
-        return wire_options(constraint, self._protocol)
+            constraint = envelope_constraint(
+                self._listed_tools, choice, flavour, schema, nonce=self.nonce, framed=profile.frames
+            )
+        if constraint is not None:  # else the dialect cannot be enforced: calls are only parsed and checked
+            self._note(constraint.notes)
+        return constraint
 
     # ---- retries
 

