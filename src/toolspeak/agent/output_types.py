@@ -4,8 +4,6 @@ A type is a dataclass, a `TypedDict`, a msgspec struct, a pydantic model, a plai
 JSON schema. This module never imports pydantic.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping

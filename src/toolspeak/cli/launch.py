@@ -4,8 +4,6 @@ The client gets its settings through environment variables, arguments or files i
 are never changed. The client replaces this process, so signals, job control and the exit status work as usual.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

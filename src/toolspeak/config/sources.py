@@ -1,7 +1,5 @@
 """Load settings from flags, environment and files. This is the only module that reads the environment."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import stat

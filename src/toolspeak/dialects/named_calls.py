@@ -3,8 +3,6 @@
 The character after the name selects the argument format.
 """
 
-from __future__ import annotations
-
 import re
 
 from ..core.json_repair.lookahead import LOOKAHEAD, begins

@@ -1,7 +1,5 @@
 """Dialect registry: collects the modules in `formats`, and renders calls and results."""
 
-from __future__ import annotations
-
 import pkgutil
 from collections.abc import Iterator, Sequence
 from importlib import import_module

@@ -1,7 +1,5 @@
 """Reports of an evaluation: JSON, Markdown tables, and an SVG chart with 95 % confidence intervals. No I/O."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from xml.sax.saxutils import escape
 

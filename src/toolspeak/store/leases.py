@@ -8,8 +8,6 @@ A token identifies the process that holds a lease. If that process was killed on
 once; on another machine, the lease has to expire.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import secrets

@@ -3,8 +3,6 @@
 Undo goes by hashes of contents, so it never overwrites what someone else wrote.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 from collections import OrderedDict

@@ -4,8 +4,6 @@ The syntax is derived from sample calls rendered in the dialect. A dialect can b
 mark that does not occur in prose, and contain their arguments as one JSON object.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import msgspec

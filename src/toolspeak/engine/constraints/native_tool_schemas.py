@@ -4,8 +4,6 @@ The model's profile names the transform; plugins can add others. A schema that t
 Unsupported keywords are removed with a note; toolspeak checks them itself when it validates a call.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from types import MappingProxyType

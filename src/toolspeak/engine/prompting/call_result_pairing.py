@@ -4,8 +4,6 @@ Clients truncate histories, lose ids, restart numbering in each turn, or crash b
 reject such histories. Each repair is noted; a correct history is returned unchanged.
 """
 
-from __future__ import annotations
-
 from collections import Counter, deque
 from collections.abc import Iterator
 

@@ -6,8 +6,6 @@ Only the prompt is changed, never the stored conversation. `restore` removes the
 so a file that is read and written back stays the same. All functions are pure and take linear time.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache

@@ -5,8 +5,6 @@ Calls and the unescaped reply can therefore be streamed while the model is still
 are not handled here.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 import msgspec

@@ -5,8 +5,6 @@
 objects; `output_format` records that the client used this legacy field.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from ...core.types import JSONObject, JSONValue, Note, Options, Request, ResponseFormat, is_object

@@ -6,8 +6,6 @@ order of parts, calls and results) and `calls` (by position: extra fields of a c
 Parts that are neither text nor media become opaque parts and are sent back unchanged.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Literal
 

@@ -4,8 +4,6 @@ All three formats contain the same objects, and calls always arrive whole. Inval
 produces a note or a `Failure`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

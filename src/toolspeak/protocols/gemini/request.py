@@ -5,8 +5,6 @@ The model, and whether to stream, are in the URL path, not in the body. `Options
 these names.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 import msgspec

@@ -5,8 +5,6 @@ Gemini's own schema format, is sent unchanged. All other tools (googleSearch, co
 provided by the upstream.
 """
 
-from __future__ import annotations
-
 from ...core.types import JSONObject, JSONValue, Request, Tool, ToolChoice, is_array, is_object
 from ...errors import UsageError
 from ..shared.dropped_fields import COMMON_TOOL_KINDS, sendable_choice

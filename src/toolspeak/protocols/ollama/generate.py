@@ -5,8 +5,6 @@ send `context` back to continue a conversation. It contains the encoded conversa
 would store there are unknown.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 

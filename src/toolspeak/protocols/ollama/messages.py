@@ -5,8 +5,6 @@ without ids get generated ids, which are never sent. `Message.extra` stores `too
 call) and every field that `Message` lacks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Final
 

@@ -3,8 +3,6 @@
 Calls always arrive whole. Invalid input never raises an exception: it produces a note or a `Failure`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...core.events import Event, Failure, Finish, FinishReason, OpaqueSeen, ReasoningDelta, TextDelta

@@ -4,8 +4,6 @@ A call is sent when it is complete; incomplete calls are dropped. Text deltas, t
 byte templates.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 

@@ -4,8 +4,6 @@ Streaming is the default. `Options.extra` stores every field that `Options` lack
 names, fields of `options` in an object with this name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from ...core.types import SIBLING_FIELDS, JSONObject, JSONValue, Media, Note, Options, Request, ResponseFormat, Tool

@@ -3,8 +3,6 @@
 Each worker process counts separately, so several workers together admit a multiple of the limit.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections import OrderedDict

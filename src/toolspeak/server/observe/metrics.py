@@ -5,8 +5,6 @@ request. The number of label values is bounded: for models by the catalogue and 
 Labels must never contain text from a prompt, an answer or a key.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator

@@ -1,7 +1,5 @@
 """The client protocols: one table row for each, with the codec functions that the server needs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from importlib import import_module

@@ -5,8 +5,6 @@ upstream, and finally an upstream that accepts any name. Upstreams without confi
 only when a client requests the list, never during a model request.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -3,8 +3,6 @@
 Each page of `routes` has one handler, and none executes a tool. With several workers, results cover all of them.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable

@@ -4,8 +4,6 @@ Each worker records its own requests; the list merges those of all workers. The 
 worker that recorded it. A replay runs in the worker that received and authenticated the call.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re

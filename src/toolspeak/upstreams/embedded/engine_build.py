@@ -5,8 +5,6 @@ instructions, and then processes prompts several times faster if the weights are
 engine quick. Run with `python -m`, this module prints the features of the engine.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib
 import subprocess

@@ -4,8 +4,6 @@ Each of the 16 values in a 4-bit block becomes the nearest of 255 values. The ar
 of the result is known in advance. Only the GGUF features that the default model's file uses are supported.
 """
 
-from __future__ import annotations
-
 import math
 import struct
 from collections.abc import Callable, Generator
