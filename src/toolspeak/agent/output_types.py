@@ -117,9 +117,6 @@ def _without_reasoning(text: str) -> str:
     return parse(text.rpartition(_REASONING_END)[2], ()).text
 
 
-# ---- types
-
-
 def _schema_and_converter(kind: Any) -> tuple[JSONObject, Callable[[JSONValue], Any]]:
     if isinstance(kind, Mapping):
         return _checked(dict(cast("Mapping[str, JSONValue]", kind))), lambda value: value

@@ -124,9 +124,6 @@ def _progress(question: ProbeQuestion, answer: ProbeAnswer, requests: int) -> No
         click.echo(line, err=True)
 
 
-# ---- output
-
-
 def _list(store: ProbeStore, as_json: bool) -> None:
     probes = store.all()
     if as_json:

@@ -162,10 +162,8 @@ def _harmless(fields: JSONObject, ignored: list[str] | None, prefix: str) -> JSO
     return {name: value for name, value in fields.items() if name not in sensitive}
 
 
-# ---- trust in project files: the state stores the hash of the approved content, so any change needs a new approval
-
-
 def trusted(state: State, path: Path, data: bytes) -> bool:
+    """Whether this content of a project's file was approved: the state keeps its hash, so a change needs a new one."""
     return state.get(_trust_key(path)) == hashlib.sha256(data).hexdigest()
 
 
@@ -186,9 +184,6 @@ def untrust(state: State, path: Path) -> None:
 
 def _trust_key(path: Path) -> str:
     return f"trust:{path.resolve()}"
-
-
-# ---- files
 
 
 def _read(path: Path) -> bytes | None:

@@ -86,9 +86,6 @@ def _complete(row: SettingScores) -> bool:
     return score.cases == row.chosen and not score.errors
 
 
-# ---- comparison of settings from several runs
-
-
 def comparison_table(settings: Iterable[tuple[EvalSetting, Sequence[CaseResult]]], categories: Sequence[str]) -> str:
     """Render a Markdown table with a row per setting: correct cases and confidence intervals by category."""
     head = ("way", *categories, "output tokens per case", "median s")

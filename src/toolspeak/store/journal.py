@@ -133,8 +133,6 @@ class SqlJournal:
         except StoreError:  # other processes have to wait until the lease expires
             leases.abandon(self._lease)
 
-    # ---- writing
-
     async def _commit(self, step: Callable[..., None], *values: object, then: Callable[[], None] = nothing) -> None:
         """Commit one step, which is a function of `session_rows` or `change_rows`."""
         async with self._write_lock:

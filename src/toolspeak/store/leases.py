@@ -135,9 +135,6 @@ def _owned_rows(lease: SessionLease) -> tuple[sa.ColumnElement[bool], ...]:
     return leases.c.owner == owner, leases.c.session == session, leases.c.token == lease.token
 
 
-# ---- tokens
-
-
 def new_token() -> str:
     """Return a unique token that identifies this process: random.machine.pid.start-time."""
     return ".".join((secrets.token_hex(16), _machine_id(), str(os.getpid()), _start_time(os.getpid())))

@@ -118,9 +118,6 @@ class TimeLimited(_Wrapper):
             raise  # raised by the tool itself
 
 
-# ---- long output
-
-
 class Remainders:
     """A bounded store for the full text of outputs, by call id. The oldest are dropped first."""
 

@@ -73,9 +73,6 @@ def _reproduces(template: CallTemplate, dialect: str, names: Sequence[str], nonc
     return text == render_calls(dialect, [ToolCall(name, _ANY_ARGUMENTS) for name in names], nonce)
 
 
-# ---- the grammar
-
-
 def marked_gbnf(
     template: CallTemplate, shapes: Sequence[tuple[str, Shape]], low: int, high: int, ledger: Ledger
 ) -> str:

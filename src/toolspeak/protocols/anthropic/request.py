@@ -101,9 +101,6 @@ def _format(fields: JSONObject, extra: JSONObject) -> ResponseFormat | None:
     return ResponseFormat(form.get("schema"))
 
 
-# ------------------------------------------------------------------------------------------------------- encoding
-
-
 def encode_request(request: Request) -> bytes:
     sendable_choice(request, PROTOCOL, is_own)
     return to_wire(_body(request)[0])

@@ -218,9 +218,6 @@ def _default_parts(reply: Reply, encoder: _ResponseParts) -> list[JSONObject]:
     return parts
 
 
-# ------------------------------------------------------------------------------------------------------ errors
-
-
 def _failure(failure: Failure) -> JSONObject:
     return error_object(failure.message, failure.status, failure.kind, failure.code)
 

@@ -45,9 +45,6 @@ def path(request: Request) -> str:
     return f"/{collection}/{quoted}:{method}"
 
 
-# ------------------------------------------------------------------------------------------------------- decoding
-
-
 def decode_request(body: bytes | Mapping[str, JSONValue], *, model: str = "", stream: bool = False) -> Request:
     """Decode a body; `model` and `stream` come from the URL path. Raises UsageError, which names the invalid field."""
     fields = normalize_fields(request_fields(body))
@@ -102,9 +99,6 @@ def _response_format(config: JSONObject) -> tuple[ResponseFormat | None, JSONObj
         return ResponseFormat(config[_JSON_SCHEMA]), without(config, _MIME, _JSON_SCHEMA)
     schema = to_json_schema(config.get(_SCHEMA), f"{_CONFIG}.{_SCHEMA}")
     return ResponseFormat(schema), without(config, _MIME)
-
-
-# ------------------------------------------------------------------------------------------------------- encoding
 
 
 def encode_request(request: Request) -> bytes:

@@ -26,9 +26,6 @@ _OPENAI_STORES = "vector_store_ids"
 _STREAM_ARGUMENTS = "streamFunctionCallArguments"
 
 
-# ------------------------------------------------------------------------------------------------------- decoding
-
-
 @cached_tools
 def decode_tools(value: JSONValue) -> tuple[Tool, ...]:
     tools: list[Tool] = []
@@ -78,9 +75,6 @@ def decode_choice(value: JSONValue) -> tuple[ToolChoice, JSONObject]:
         case _:
             raise UsageError(f"invalid `{path}.mode`: `{mode}`", hint="use `AUTO`, `ANY`, `NONE` or `VALIDATED`")
     return choice, {**rest, _CONFIG: calling_extra} if calling_extra else rest
-
-
-# ------------------------------------------------------------------------------------------------------- encoding
 
 
 def encode_tools(tools: tuple[Tool, ...], same_protocol: bool) -> list[JSONObject]:

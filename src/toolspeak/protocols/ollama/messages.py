@@ -32,9 +32,6 @@ _IMAGE_TYPES = {"/9j/": "jpeg", "iVBORw0KGgo": "png", "R0lGOD": "gif", "UklGR": 
 _BASE64 = ";base64,"
 
 
-# ------------------------------------------------------------------------------------------------------- decoding
-
-
 def decode_messages(values: Iterable[JSONValue]) -> tuple[Message, ...]:
     ids = CallIdAssigner()
     return tuple(
@@ -91,9 +88,6 @@ def _calls(value: JSONObject, path: str, ids: CallIdAssigner) -> tuple[tuple[Too
         rest = without(call, "id", "function") | filled({"function": without(body, "name", "arguments")})
         extras |= filled({str(at): rest})
     return tuple(calls), extras
-
-
-# ------------------------------------------------------------------------------------------------------- encoding
 
 
 def encode_messages(request: Request) -> list[JSONObject]:

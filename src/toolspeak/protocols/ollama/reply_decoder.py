@@ -33,8 +33,6 @@ class ReplyDecoder(WholeCallDecoder):
         self._lines = NDJSONDecoder()
         self._times: JSONObject = {}
 
-    # ------------------------------------------------------------------------------------------- framing
-
     def feed(self, data: bytes) -> list[Event]:
         if self._over:
             return []
@@ -74,8 +72,6 @@ class ReplyDecoder(WholeCallDecoder):
     def _whole(self, body: bytes) -> None:
         """Never called, because a non-streamed reply is handled as a stream of one line."""
 
-    # ------------------------------------------------------------------------------------------- reading
-
     def _line(self, line: JSONObject, payload: bytes) -> None:
         self._read += 1
         if line.get("error"):
@@ -103,8 +99,6 @@ class ReplyDecoder(WholeCallDecoder):
         for call in map(object_or_empty, list_or_empty(message.get("tool_calls"))):
             function = object_or_empty(call.get("function"))
             self._whole_call(function.get("name"), call.get("id"), function.get("arguments"))
-
-    # --------------------------------------------------------------------------------------------- the end
 
     def _end(self) -> None:
         if not self._reason and not self._stream and self._read == 1 and not self._bad:

@@ -128,9 +128,6 @@ def timings(parts: Iterable[Opaque]) -> JSONObject:
     return times
 
 
-# ------------------------------------------------------------------------------------------------------ errors
-
-
 def decode_error(status: int, body: bytes, headers: Mapping[str, str]) -> Failure:
     """Convert an HTTP error response to a `Failure`. Header names must be in lower case."""
     return failure_from(error_value(body), status, body, f"the upstream returned status {status}")

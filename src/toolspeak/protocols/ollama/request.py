@@ -20,9 +20,6 @@ _REQUEST_FIELDS = ("model", "messages", "tools", "stream", "format", "options")
 _COMMON_OPTIONS = ("num_predict", "temperature", "top_p", "seed", "stop")
 
 
-# ------------------------------------------------------------------------------------------------------- decoding
-
-
 def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
     """Decode a body. Without messages, it only loads the model. Raises UsageError, which names the invalid field."""
     fields = request_fields(body)
@@ -76,9 +73,6 @@ def _response_format(value: JSONValue) -> ResponseFormat | None:
     if value == "json":
         return ResponseFormat()
     return ResponseFormat(object_field(value, "format"))
-
-
-# ------------------------------------------------------------------------------------------------------- encoding
 
 
 def encode_request(request: Request) -> bytes:

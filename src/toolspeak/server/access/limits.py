@@ -158,9 +158,6 @@ class LimitedUpstream(WrappedUpstream):
                     yield batch
 
 
-# ---- request size
-
-
 def read_object(body: bytes) -> JSONObject:
     """Parse a body as a JSON object. Raises UsageError if it is none or exceeds a limit on nesting or size."""
     if body.startswith(_COMPRESSED):

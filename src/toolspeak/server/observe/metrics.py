@@ -181,9 +181,6 @@ def gauges_of_this_process() -> dict[str, float]:
         return {}
 
 
-# ---- text format
-
-
 def exposition(counters: Counters, version: str) -> bytes:
     """Render the counters in the Prometheus text format."""
     return "\n".join([*_lines(counters, version), ""]).encode()

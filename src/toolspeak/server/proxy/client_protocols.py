@@ -132,9 +132,6 @@ def _build(name: str) -> ClientProtocol:
     )
 
 
-# ---- progress events for tools that the server runs
-
-
 @runtime_checkable
 class _ReportsProgress(Protocol):
     """A turn that reports progress: the calls that the server runs, and their results."""

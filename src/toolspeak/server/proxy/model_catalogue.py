@@ -153,9 +153,6 @@ class ModelCatalogue:
                 yield (model if first else f"{upstream}:{model}"), ModelLocation(upstream, model)
 
 
-# ---- model lists of upstreams
-
-
 class ListingUpstream(HttpUpstream):
     """An upstream that can list its models."""
 

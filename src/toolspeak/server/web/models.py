@@ -70,8 +70,6 @@ class ModelsApi:
         planning = {"mode": settings.mode, "profile": profile, "special": special}
         return {**place, **reasons, **planning, **probed, "learned": learned}
 
-    # ---- probes
-
     def progress(self) -> JSONObject:
         return dict(self._progress)
 

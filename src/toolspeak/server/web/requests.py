@@ -59,8 +59,6 @@ class RequestsApi:
     secrets: Callable[[], Iterable[Secret]] = tuple
     others: AskWorkers = no_other_workers
 
-    # ---- all workers
-
     async def list_requests(self, mark: str) -> JSONObject:
         """List the running requests and the requests after a mark, newest first. Include the next mark.
 
@@ -107,8 +105,6 @@ class RequestsApi:
     async def _ask_others(self, what: str, about: JSONObject) -> JSONValue:
         answers, _ = await self.others(what, about)
         return next(iter(answers), None)
-
-    # ---- this worker
 
     async def answer_worker(self, what: str, about: JSONObject) -> JSONValue:
         if self.recorder is None:

@@ -76,9 +76,6 @@ def _gap(end: int) -> bytes:
     return bytes(-end % _ALIGNMENT)
 
 
-# ---- header
-
-
 class _Head:
     def __init__(self, content: bytearray) -> None:
         self.content = content
@@ -138,9 +135,6 @@ def _tensor(head: _Head) -> _Tensor:
     entry_at = head.at
     kind, offset = head.number("I"), head.number("Q")
     return _Tensor(kind, weights, offset, entry_at)
-
-
-# ---- weights
 
 
 def _pieces(file: BinaryIO, tensor: _Tensor) -> Generator[bytes]:
