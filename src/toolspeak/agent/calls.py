@@ -1,7 +1,5 @@
 """An agent's tools: lookup, approval, and execution in order, with timeouts and error handling."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 from collections import OrderedDict

@@ -163,7 +163,7 @@ def _harmless(fields: JSONObject, ignored: list[str] | None, prefix: str) -> JSO
 
 
 def trusted(state: State, path: Path, data: bytes) -> bool:
-    """Whether this content of a project's file was approved: the state keeps its hash, so a change needs a new one."""
+    """Whether this content was approved. The state keeps its hash, so any change needs a new approval."""
     return state.get(_trust_key(path)) == hashlib.sha256(data).hexdigest()
 
 

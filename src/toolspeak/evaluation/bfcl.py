@@ -6,8 +6,6 @@ gigabytes in size. Its data and checker need none of them, so only these files a
 hash, and cached.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 import importlib.metadata

@@ -4,8 +4,6 @@ The journal renews the session's lease. It numbers its writes, so a commit whose
 Streamed text is written every second or every 4 KB.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Wrappers around tools: name prefix, approval, timeout, truncation. They can be combined in any order."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import OrderedDict
 from collections.abc import Iterable

@@ -4,8 +4,6 @@ A round is an answer and what follows it up to the next one. System messages and
 their results. Everything here takes time linear in the conversation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from hashlib import blake2b
 from typing import NamedTuple

@@ -5,8 +5,6 @@ are refused, and running requests get time to finish before they end with an err
 signal stops the server immediately.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import logging

@@ -3,8 +3,6 @@
 One probe at a time runs in the background. Its progress can be queried.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time
