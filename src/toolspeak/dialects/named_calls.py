@@ -117,8 +117,6 @@ class NamedCall(Body):
                 self.block.vain = True
         return self._builder
 
-    # ---- after the name
-
     def _after_name(self, buf: str, pos: int, final: bool) -> int:
         blank = _BLANK(buf, pos)
         assert blank is not None

@@ -133,9 +133,6 @@ class ProbeAnswer(msgspec.Struct, frozen=True):
     usage: Usage = Usage()
 
 
-# ---- questions
-
-
 def _request(route: ProbeRoute, messages: tuple[Message, ...], **fields: object) -> Request:
     options = Options(max_tokens=MAX_TOKENS if route.capped else None)
     return Request(route.model, messages, stream=route.stream, options=options, **fields)  # type: ignore[arg-type]

@@ -40,9 +40,6 @@ _NO_SIGNATURE = "skip_thought_signature_validator"
 _SIGNATURE = "thoughtSignature"
 
 
-# ------------------------------------------------------------------------------------------------------- decoding
-
-
 def decode_system(value: JSONValue) -> tuple[Message, ...]:
     """Convert the system instruction to a message. Return an empty tuple if there is no instruction."""
     if value is None:
@@ -142,9 +139,6 @@ def _message(value: JSONObject, path: str, ids: CallIdAssigner) -> Message:
         content.add(part, where)
     extra = without(value, "role", "parts", ORDER, CALLS)
     return content.message(role, extra, ORDER, CALLS)
-
-
-# ------------------------------------------------------------------------------------------------------- encoding
 
 
 def encode_contents(request: Request) -> tuple[JSONObject | None, list[JSONObject]]:

@@ -178,9 +178,6 @@ def _read_file(file: Path) -> Counters | None:
     return None
 
 
-# ---- time series
-
-
 class MinuteRow(msgspec.Struct):
     """Counts for one model in one minute."""
 
