@@ -5,8 +5,6 @@ tags is written as it is, as models are trained to see it. Arguments that cannot
 or because a value contains tags of calls, are rendered as JSON.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
