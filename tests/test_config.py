@@ -343,7 +343,7 @@ def test_an_untrusted_file_sets_harmless_things_only(place: Place):
     assert not loaded.endpoint().api_key
     assert loaded.overrides() == (("config", Overrides({"openai": {"capability": "none"}})),)
     with pytest.raises(ConfigError, match="unknown upstream"):
-        loaded.endpoint(upstream="near")
+        loaded.upstream("near")
     assert [note.code for note in loaded.notes] == ["untrusted_setting"]
     for name in ("base_url", "api_key", "marks", "load_plugins", "secret", "upstreams", "providers.openai.marks"):
         assert f"`{name}`" in loaded.notes[0].detail
@@ -360,7 +360,7 @@ def test_trust_holds_for_this_file_with_this_content_only(place: Place, tmp_path
     loaded = place.load()
     assert (loaded.base_url, loaded.notes) == ("http://127.0.0.1:9000/v1", ())
     assert origin(loaded, "base_url")[1] == "project"
-    assert loaded.endpoint("x:m", upstream="near").base_url == "http://127.0.0.1:9001/"
+    assert loaded.upstream("near").row.base_url == "http://127.0.0.1:9001/"
     place.project(text + "# changed\n")
     assert place.load().base_url == ""
     place.project(text)

@@ -87,7 +87,7 @@ def test_a_secret_may_stand_in_a_file(place: Place, tmp_path: Path):
     assert loaded.endpoint("any:m").api_key.reveal() == CANARY
     assert loaded.secret(MemoryState()).reveal() == CANARY
     place.user(f"[upstreams.near]\nbase_url = 'http://h/'\napi_key_file = '{file}'")
-    assert place.load().endpoint("any:m", upstream="near").api_key.reveal() == CANARY
+    assert place.load().upstream("near").api_key.reveal() == CANARY
 
 
 def test_a_secret_file_beats_a_secret_from_a_weaker_source_only(place: Place, tmp_path: Path):
@@ -171,9 +171,10 @@ def test_what_is_configured_beats_the_providers_own(place: Place):
     loaded = place.load(OPENAI_BASE_URL="http://v/", OPENAI_API_KEY="kv")
     assert endpoint(loaded) == ("http://c/", "gemini", "kc")
     assert endpoint(loaded, "openai:x", "http://asked/") == ("http://asked/", "gemini", "kc")
-    assert endpoint(loaded, "openai:x", "", "near") == ("http://n/", "anthropic", "kn")
+    near = loaded.upstream("near")
+    assert (near.row.base_url, near.protocol, near.api_key.reveal()) == ("http://n/", "anthropic", "kn")
     with pytest.raises(ConfigError, match=r"unknown upstream `far` \(configured upstreams: near\)"):
-        loaded.endpoint("openai:x", upstream="far")
+        loaded.upstream("far")
 
 
 # ---- upstreams by name
@@ -222,7 +223,8 @@ def test_the_general_key_is_for_the_general_base_url_only(place: Place):
     place.user('base_url = "http://general/"\napi_key = "kg"\n[upstreams.near]\nbase_url = "http://near/"')
     loaded = place.load(OPENAI_API_KEY="ko")
     assert endpoint(loaded, "openai:m") == ("http://general/", "openai", "kg")
-    assert endpoint(loaded, "openai:m", "", "near") == ("http://near/", "openai", "")
+    near = loaded.upstream("near")
+    assert (near.row.base_url, near.protocol, near.api_key.reveal()) == ("http://near/", "openai", "")
 
 
 @pytest.mark.parametrize(

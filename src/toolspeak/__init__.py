@@ -13,8 +13,6 @@
 Names are loaded on first use, so importing the package takes almost no time.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING
 

@@ -5,8 +5,6 @@ tools, and one call through toolspeak itself. Each result says what was observed
 contain a key.
 """
 
-from __future__ import annotations
-
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Sequence

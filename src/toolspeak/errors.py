@@ -26,8 +26,6 @@
 Any other exception that leaves toolspeak is a bug: please report it.
 """
 
-from __future__ import annotations
-
 from typing import Protocol
 
 __all__ = [

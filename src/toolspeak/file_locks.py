@@ -5,8 +5,6 @@ process could otherwise lock the deleted file while another locks a new one. Loc
 programs that ask for them.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import sys

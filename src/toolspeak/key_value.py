@@ -4,8 +4,6 @@ For small values that must outlive the process or be shared, such as trusted fil
 Conversations belong in the store. The file is replaced atomically, readable only by its owner, and locked for writing.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import tempfile

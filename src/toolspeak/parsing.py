@@ -1,7 +1,5 @@
 """Public parsing API: `Scanner` for streams, `parse` for complete texts. Both give the same result."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 from .core.events import Event, Noted, Reply, fold

@@ -102,8 +102,6 @@ class Plugins:
             if table is not None:
                 target.extend(table)
 
-    # ---- discovery and loading
-
     def _search(self) -> list[tuple[Plugin, EntryPoint]]:
         if self._entries is None:
             self._entries = sorted(self._entry_points(), key=lambda found: (found[0].group, found[0].name))

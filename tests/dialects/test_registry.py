@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from tests.cases import check_each, size
 from tests.dialects.answer_helpers import by_character, exact
-from toolspeak import Reply, Tool, ToolCall, ToolResult, parse, render_calls
-from toolspeak.dialects.registry import DIALECTS, dialect, marks_of, render_result
+from toolspeak import Reply, Tool, ToolCall, parse, render_calls
+from toolspeak.dialects.registry import DIALECTS, dialect, marks_of
+from toolspeak.engine.prompting.escaping import result_text
 from toolspeak.errors import UnknownDialectError
 
 NONCE = "k7q2xm"
@@ -193,21 +194,11 @@ def test_a_call_with_a_miscopied_nonce_is_text_and_is_told(name: str, wrong: str
 # ---- results
 
 
-@for_each_dialect
-def test_a_result_holds_its_content_unchanged_and_the_nonce(name: str):
-    result = ToolResult("1", "raw <b> ``` &amp; content\n")
-    before, after = dialect(name).result
-    assert render_result(name, result) == before + result.content + after
-    signed = render_result(name, result, NONCE)
-    assert signed.endswith(result.content + after)
-    assert NONCE in signed.removesuffix(result.content + after)
-
-
 @pytest.mark.requirement("B9")
 @for_each_dialect
 def test_a_result_that_the_model_writes_behind_its_call_is_cut_off(name: str):
     calls = [ToolCall("lookup", {"key": "value"})]
-    text = render_calls(name, calls) + "\n" + render_result(name, ToolResult("1", "42")) + "\nSo it is 42."
+    text = render_calls(name, calls) + "\n" + result_text(name, "42", None) + "\nSo it is 42."
     reply = parse(text, typed_tools(calls))
     assert pairs(reply.calls) == pairs(calls)
     assert reply.text.strip() == ""
@@ -228,7 +219,6 @@ def test_an_unknown_dialect_is_named_with_the_known_ones():
     [
         lambda: parse("x", dialect="klingon"),
         lambda: render_calls("klingon", []),
-        lambda: render_result("klingon", ToolResult("1", "x")),
         lambda: render_calls("auto", []),
     ],
 )

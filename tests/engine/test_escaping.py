@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tests.cases import check_each
 from tests.dialects.test_registry import CALLS, pairs, typed_tools
 from tests.time_growth import assert_linear
-from toolspeak import ToolCall, ToolResult, parse, render_calls
+from toolspeak import ToolCall, parse, render_calls
 from toolspeak.core.types import Media, TextPart
-from toolspeak.dialects.registry import DIALECTS, render_result
+from toolspeak.dialects.registry import DIALECTS, dialect
 from toolspeak.engine.prompting.escaping import (
     BREAK,
     Level,
@@ -256,7 +256,8 @@ def test_a_name_in_a_call_cannot_open_a_role():
 
 @check_each("name", DIALECTS)
 def test_a_result_stands_in_the_marks_of_its_dialect(name: str):
-    assert result_text(name, "42", None) == render_result(name, ToolResult("", "42"))
+    before, after = dialect(name).result
+    assert result_text(name, "42", None) == f"{before}42{after}"
 
 
 @pytest.mark.requirement("R-E8")

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from tests.cases import check_each, size
 from toolspeak.core.types import Media, Message, Note, Opaque, Part, TextPart, Tool, ToolCall, ToolResult
-from toolspeak.dialects.registry import DIALECTS, dialect, render_calls, render_result
+from toolspeak.dialects.registry import DIALECTS, dialect, render_calls
 from toolspeak.engine.prompting import history
+from toolspeak.engine.prompting.escaping import result_text
 from toolspeak.engine.prompting.history import (
     MEDIA_KINDS,
     alternate_roles,
@@ -78,7 +79,7 @@ def test_calls_and_results_are_told_in_the_dialect_with_the_nonce():
 def test_every_dialect_tells_it_as_it_is_written(name: str):
     messages = project(ROUND, name).messages
     assert messages[2].text == f"Let me look.\n\n{render_calls(name, CALL.calls)}"
-    assert messages[3].text == f"{render_result(name, ToolResult('1', 'sunny'))}\n\n{CONTINUE}"
+    assert messages[3].text == f"{result_text(name, 'sunny', None)}\n\n{CONTINUE}"
     assert messages[:2] == ROUND[:2] and messages[4] is ANSWER
 
 
@@ -393,7 +394,7 @@ def test_a_nonce_is_free_if_nobody_else_has_said_it():
 @check_each("name", DIALECTS)
 @check_each("nonce", [None, NONCE])
 def test_an_answer_can_be_stopped_where_the_model_begins_to_invent_a_result(name: str, nonce: str | None):
-    begun = "\n" + render_result(name, ToolResult("1", "x"), nonce)
+    begun = "\n" + result_text(name, "x", nonce)
     assert begun.startswith(stop_sequences(name)[0])
     assert stop_sequences(name)[1] == "\nTool result:"
     assert len(stop_sequences(name)[0]) > 6

@@ -103,17 +103,12 @@ def test_what_nobody_understands_is_not_sent():
     assert "example.invalid" not in str(tool.parameters)
 
 
-def test_an_unknown_name_changes_nothing_and_a_plugins_name_is_known():
+def test_an_unknown_name_changes_nothing():
     tool = Tool("f", parameters=of({}))
     assert transform_tools([tool], "acme") == (
         (tool,),
         (Note("unknown_transform", "unknown transform `acme`; tools are sent unchanged"),),
     )
-    found, notes = transform_tools(
-        [tool], "acme", {"acme": lambda schema: ({"type": "object"}, (Note("lost", "all"),))}
-    )
-    assert found[0].parameters == {"type": "object"}
-    assert notes == (Note("lost", "`f`: all"),)
 
 
 def test_equal_schemas_are_transformed_once_and_large_ones_are_not_kept():

@@ -1,7 +1,5 @@
 """Checks of an agent's arguments. Mistakes of the caller raise a `UsageError` before a model is asked."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import get_args

@@ -1,7 +1,5 @@
 """An agent's tools: lookup, approval, and execution in order, with timeouts and error handling."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 from collections import OrderedDict
@@ -99,9 +97,6 @@ def _executable(source: Executable | Callable[..., Any]) -> Executable:
     raise UsageError(f"a `{type(source).__name__}` is not an executable tool", hint=hint)
 
 
-# ---- approval
-
-
 def approval_of(approve: Ask | Approval | None) -> Approval | None:
     if approve is None or isinstance(approve, Approval):
         return approve
@@ -129,9 +124,6 @@ async def require_approval(
     decision = await approval.decide(*call, sandboxed=is_sandboxed(executable), why=why, yes_counts=yes_counts)
     if not decision.allowed:
         raise ToolDenied(f"the call was not allowed: {decision.reason}")
-
-
-# ---- running
 
 
 async def run_tool(

@@ -3,8 +3,6 @@
 `stream` yields these events, `on_event` receives them, and `toolspeak run --json` prints them as JSON.
 """
 
-from __future__ import annotations
-
 from typing import Any, TypeAlias
 
 import msgspec

@@ -3,8 +3,6 @@
 Files are read only if the caller passes a `Path`.
 """
 
-from __future__ import annotations
-
 import mimetypes
 from base64 import b64encode
 from collections.abc import Mapping, Sequence

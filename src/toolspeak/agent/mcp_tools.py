@@ -1,7 +1,5 @@
 """The MCP servers of an agent: started on first use and stopped when the agent is closed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias, cast

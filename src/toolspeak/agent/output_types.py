@@ -4,8 +4,6 @@ A type is a dataclass, a `TypedDict`, a msgspec struct, a pydantic model, a plai
 JSON schema. This module never imports pydantic.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -117,9 +115,6 @@ def _values(text: str) -> Iterator[tuple[JSONValue, tuple[Note, ...]]]:
 def _without_reasoning(text: str) -> str:
     # The opening tag may be missing, because some chat templates put it into the prompt.
     return parse(text.rpartition(_REASONING_END)[2], ()).text
-
-
-# ---- types
 
 
 def _schema_and_converter(kind: Any) -> tuple[JSONObject, Callable[[JSONValue], Any]]:

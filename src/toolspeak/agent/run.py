@@ -4,8 +4,6 @@ Each step is an asyncio task, so it can be cancelled at any time, but journal wr
 records each call before it starts and after it ends, so an interrupted session shows which calls may have run.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

@@ -5,8 +5,6 @@ startup fast. To add a command, write its module and list it in `_COMMANDS`.
 Exit status: 0 success, 1 failure, 2 invalid command line or input.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 
 import click

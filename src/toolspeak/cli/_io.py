@@ -4,8 +4,6 @@ Text is read and written as UTF-8 whatever the locale. An invalid byte becomes U
 causes a traceback.
 """
 
-from __future__ import annotations
-
 import codecs
 import json
 import re

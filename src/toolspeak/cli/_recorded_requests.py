@@ -1,7 +1,5 @@
 """Lookup of recorded requests in running servers or the store, and other calls to running servers."""
 
-from __future__ import annotations
-
 import http.client
 from typing import Any, TypeVar
 from urllib.parse import quote, urlsplit

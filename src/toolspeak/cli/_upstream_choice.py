@@ -3,8 +3,6 @@
 A replay goes to the upstream that answered the request, or to an explicitly given one, and nowhere else.
 """
 
-from __future__ import annotations
-
 import shlex
 from typing import Any
 

@@ -126,9 +126,6 @@ async def _ask(guard: PromptGuard, reader: _PipeReader | _TerminalReader, questi
             return "deny"
 
 
-# ---- session
-
-
 class _Quit(Exception):
     """Raised to end the chat."""
 
@@ -188,9 +185,6 @@ class ChatSession:
         finally:
             await journal.close()
         return undone.text
-
-
-# ---- commands
 
 
 async def _help(chat: ChatSession, argument: str) -> None:

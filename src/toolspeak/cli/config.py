@@ -1,7 +1,5 @@
 """`toolspeak config show`: print the effective settings and their origin. Also loads them for other commands."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """`toolspeak env`: print the settings that connect a client to a toolspeak server. Never prints a key."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 

@@ -5,8 +5,6 @@ never answered, 2 invalid command line, 3 some cases failed with an error, 130 i
 command resumes the run.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import sys

@@ -3,8 +3,6 @@
 This is the terminal version of the web page's inspector. Exit status: 0 success, 2 request not found.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

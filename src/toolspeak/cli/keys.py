@@ -3,8 +3,6 @@
 A key is printed once, and only on stdout. It is never passed as an argument, because other users can see command lines.
 """
 
-from __future__ import annotations
-
 import time
 
 import click

@@ -4,8 +4,6 @@ The client gets its settings through environment variables, arguments or files i
 are never changed. The client replaces this process, so signals, job control and the exit status work as usual.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -117,9 +115,6 @@ def _models(server: ServerAddress) -> list[str]:
         raise CliError(f"{server.url} is not a toolspeak server", hint=hint) from None
 
 
-# ---- files
-
-
 def _folder(row: ClientSettings, root: Path) -> Path:
     """Return the folder for the client's files, named by a hash of their contents to keep servers apart.
 
@@ -138,9 +133,6 @@ def _write(files: tuple[SettingsFile, ...], folder: Path) -> None:
                 path.write_text(file.text, encoding="utf-8")
     except OSError as error:
         raise CliError(f"cannot write to `{folder}`: {error.strerror or error}") from None
-
-
-# ---- start
 
 
 def _environment(

@@ -178,9 +178,6 @@ def _is_interactive() -> bool:
     return sys.stdin.isatty()
 
 
-# ---- servers
-
-
 def _configured_servers(config: Config, files: Sequence[str]) -> list[McpServer]:
     from ..tools.mcp.config import read_mcp_config
 
@@ -228,9 +225,6 @@ async def _summaries(config: Config, servers: Sequence[McpServer]) -> list[str]:
         return texts[0]
 
     return await asyncio.gather(*map(summary, servers))
-
-
-# ---- review text
 
 
 def server_location(server: McpServer) -> str:

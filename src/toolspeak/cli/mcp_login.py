@@ -3,8 +3,6 @@
 Only a redirect that carries the `state` of this login is accepted; every other request gets a 404.
 """
 
-from __future__ import annotations
-
 import asyncio
 import secrets
 import webbrowser

@@ -3,8 +3,6 @@
 Exit status: 0 success, 2 no server is running.
 """
 
-from __future__ import annotations
-
 import click
 
 from ..server.access.login_sessions import CODE_SECONDS, link

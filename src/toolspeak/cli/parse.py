@@ -1,7 +1,5 @@
 """`toolspeak parse`: extract tool calls from model output as JSON."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 import click

@@ -4,8 +4,6 @@ Results go to stdout, progress to stderr. Exit status: 0 tool calls work, native
 unreachable; 2 invalid command line; 3 the model answers but cannot be made to call tools.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sys
 import time
@@ -122,9 +120,6 @@ def _progress(question: ProbeQuestion, answer: ProbeAnswer, requests: int) -> No
         click.echo(f"\r\x1b[K{line}", err=True, nl=False)
     else:
         click.echo(line, err=True)
-
-
-# ---- output
 
 
 def _list(store: ProbeStore, as_json: bool) -> None:

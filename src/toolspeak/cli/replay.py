@@ -4,8 +4,6 @@ Runs on the server that recorded the request, or locally from the store. Never e
 Exit status: 0 answered, 1 the replay failed, 2 invalid command line.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections.abc import Callable

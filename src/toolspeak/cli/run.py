@@ -4,8 +4,6 @@ The answer goes to stdout, progress to stderr; with --json every event is a line
 1 failed, 2 invalid command line, 3 limit reached (the answer is a summary), 130 interrupted.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

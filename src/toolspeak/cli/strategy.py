@@ -1,7 +1,5 @@
 """`toolspeak strategy`: show how tool calls are handled for a model, and why."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

@@ -1,7 +1,5 @@
 """`toolspeak trust`: allow a project's `toolspeak.toml`, in its current version, to change all settings."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

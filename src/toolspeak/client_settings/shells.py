@@ -1,7 +1,5 @@
 """Shell commands that set environment variables. Values are always quoted."""
 
-from __future__ import annotations
-
 import msgspec
 
 

@@ -4,13 +4,11 @@ No code refers to a client by name; to support a new client, add a row. A row ne
 placeholder or the name of a variable.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from functools import cache
 from importlib.resources import files
-from typing import Literal, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 import msgspec
 
@@ -61,14 +59,14 @@ class ServerAddress(msgspec.Struct, frozen=True):
     model: str
     key: str = ANY_KEY  # the key, or a placeholder for it
 
-    def checked(self) -> ServerAddress:
+    def checked(self) -> Self:
         """Check the values for special characters, and strip a trailing slash and `/v1` from the URL."""
         if not _MODEL.fullmatch(self.model):
             raise UsageError(f"invalid model name `{self.model:.80}`", hint="use letters, digits and . _ : / @ + -")
         if not _URL.fullmatch(self.url):
             raise UsageError(f"invalid server URL `{self.url:.80}`", hint="for example http://127.0.0.1:8788")
         # Some clients append `/v1` themselves; for the others, the templates contain it.
-        return ServerAddress(self.url.rstrip("/").removesuffix("/v1"), self.model, self.key)
+        return msgspec.structs.replace(self, url=self.url.rstrip("/").removesuffix("/v1"))
 
     def fill(self, text: str) -> str:
         """Replace the placeholders in a text. Other braces stay unchanged."""

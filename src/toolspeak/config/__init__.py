@@ -5,8 +5,6 @@ defaults. A file in the working directory is untrusted: until `toolspeak trust` 
 only harmless settings. This is the only package that reads the environment.
 """
 
-from __future__ import annotations
-
 from .lookup import Config
 from .sources import load, trust, trusted, untrust
 from .values import (

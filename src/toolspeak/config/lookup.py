@@ -180,17 +180,13 @@ class Config:
         """Return the secret that nonces are derived from: the configured one, or one generated and stored once."""
         return self._secret("secret") or Secret(str(state.setdefault(_SECRET_KEY, secrets.token_hex(32))))
 
-    def endpoint(self, model: str = "", base_url: str = "", upstream: str = "") -> Endpoint:
+    def endpoint(self, model: str = "", base_url: str = "") -> Endpoint:
         """Resolve a model's endpoint from the arguments, the configuration, the provider's variables or its own host.
 
         A provider's key is sent only to the provider's hosts and to the URL in the provider's environment variable.
         """
         provider, model = split_model(model or self.model)
         row = capabilities().provider(provider)
-        if upstream:
-            configured = self.upstream(upstream)
-            key = configured.api_key or self._vendor_key(row, base_url or configured.row.base_url)
-            return Endpoint(provider, model, base_url or configured.row.base_url, configured.protocol, key)
         url = base_url or self.base_url
         variable = _vendor_url(row, self._environment)
         protocol = self.value("protocol") or (row.protocol if row else "openai")

@@ -4,8 +4,6 @@
 Loopback addresses never use a proxy, because they would then refer to the proxy's machine.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 from urllib.parse import SplitResult, urlsplit

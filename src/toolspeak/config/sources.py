@@ -1,7 +1,5 @@
 """Load settings from flags, environment and files. This is the only module that reads the environment."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import stat
@@ -164,10 +162,8 @@ def _harmless(fields: JSONObject, ignored: list[str] | None, prefix: str) -> JSO
     return {name: value for name, value in fields.items() if name not in sensitive}
 
 
-# ---- trust in project files: the state stores the hash of the approved content, so any change needs a new approval
-
-
 def trusted(state: State, path: Path, data: bytes) -> bool:
+    """Whether this content was approved. The state keeps its hash, so any change needs a new approval."""
     return state.get(_trust_key(path)) == hashlib.sha256(data).hexdigest()
 
 
@@ -188,9 +184,6 @@ def untrust(state: State, path: Path) -> None:
 
 def _trust_key(path: Path) -> str:
     return f"trust:{path.resolve()}"
-
-
-# ---- files
 
 
 def _read(path: Path) -> bytes | None:

@@ -4,8 +4,6 @@ The text scanner and the decoders of native tool calls produce these events; the
 that is not streamed is built by folding the same stream.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Literal, TypeAlias, assert_never
 

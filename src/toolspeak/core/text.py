@@ -1,7 +1,5 @@
 """Text helpers: make untrusted text printable and estimate its token count."""
 
-from __future__ import annotations
-
 import re
 
 #: The Unicode replacement character.

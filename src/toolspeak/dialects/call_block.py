@@ -3,8 +3,6 @@
 Models combine opening marks and formats freely, so the first character that is not blank selects the format.
 """
 
-from __future__ import annotations
-
 import re
 
 import msgspec

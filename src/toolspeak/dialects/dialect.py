@@ -1,7 +1,5 @@
 """What a dialect is: the marks that open its calls, how calls and results are rendered, and examples."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Literal
 

@@ -4,8 +4,6 @@ The keys of an object identify the tool name and the arguments, in any order. Th
 parser. A fast path reads simple calls that are completely in the buffer.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Calls introduced by labels or headers: ReAct (`Action:` / `Action Input:`) and harmony channels."""
 
-from __future__ import annotations
-
 import re
 
 import msgspec

@@ -3,8 +3,6 @@
 Tag names are normalized (see `core.parsing.tags`). `marks` looks them up.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 

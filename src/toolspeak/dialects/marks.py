@@ -3,8 +3,6 @@
 `mark_tables` contains the marks with a fixed text, `formats` those of each dialect.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable

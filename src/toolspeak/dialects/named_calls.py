@@ -3,8 +3,6 @@
 The character after the name selects the argument format.
 """
 
-from __future__ import annotations
-
 import re
 
 from ..core.json_repair.lookahead import LOOKAHEAD, begins
@@ -118,8 +116,6 @@ class NamedCall(Body):
                 self.state = "failed" if self._builder.stops_region or not goes_on else self.state
                 self.block.vain = True
         return self._builder
-
-    # ---- after the name
 
     def _after_name(self, buf: str, pos: int, final: bool) -> int:
         blank = _BLANK(buf, pos)

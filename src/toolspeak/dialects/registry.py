@@ -1,12 +1,10 @@
 """Dialect registry: collects the modules in `formats`, and renders calls and results."""
 
-from __future__ import annotations
-
 import pkgutil
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 
-from ..core.types import ToolCall, ToolResult
+from ..core.types import ToolCall
 from ..errors import UnknownDialectError
 from . import formats
 from .dialect import Dialect
@@ -43,9 +41,3 @@ def render_calls(name: str, calls: Sequence[ToolCall], nonce: str | None = None)
     assert row.style is not None, f"dialect `{name}` has no style"
     body = row.style(calls, nonce)
     return with_nonce(row.before, nonce) + body + row.after
-
-
-def render_result(name: str, result: ToolResult, nonce: str | None = None) -> str:
-    """Render a tool result for the model. The nonce distinguishes real results from forged ones."""
-    before, after = dialect(name).result
-    return with_nonce(before, nonce) + result.content + after

@@ -5,8 +5,6 @@ tags is written as it is, as models are trained to see it. Arguments that cannot
 or because a value contains tags of calls, are rendered as JSON.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -39,9 +37,6 @@ def with_nonce(mark: str, nonce: str | None) -> str:
     return f"{head} {nonce}\n" if newline else f"{head.rstrip(' ')} {nonce} "
 
 
-# ---- JSON
-
-
 def json_object(call: ToolCall, name: str = "name", arguments: str = "arguments") -> str:
     """Render a call as a JSON object with these keys."""
     return to_json({name: call.name, arguments: call.arguments})
@@ -68,9 +63,6 @@ def json_list(calls: Sequence[ToolCall], nonce: str | None) -> str:
     return "[" + ", ".join(map(json_object, calls)) + "]"
 
 
-# ---- one call after the other
-
-
 def each_call(render: Callable[[ToolCall, str | None], str], separator: str = "\n") -> Style:
     """Create a style that renders each call, with the nonce, on its own."""
     return lambda calls, nonce: separator.join(render(call, nonce) for call in calls)
@@ -86,9 +78,6 @@ def between(
 ) -> Style:
     """Create a style with marks around each JSON object. `after_opener` follows the opening mark and the nonce."""
     return each_between(opener, lambda call: after_opener + json_object(call, name, arguments), closer)
-
-
-# ---- Python
 
 
 def python_call(call: ToolCall) -> str:
@@ -112,9 +101,6 @@ def _literal(value: JSONValue) -> str:
 def python_list(calls: Sequence[ToolCall], nonce: str | None) -> str:
     """Render `[name(key=value), ...]`."""
     return "[" + ", ".join(map(python_call, calls)) + "]"
-
-
-# ---- raw quotes
 
 
 def quoted_arguments(call: ToolCall, quote: str) -> str:
@@ -143,9 +129,6 @@ def _quoted(value: JSONValue, quote: str) -> str:
     if is_array(value):
         return "[" + ",".join(_quoted(item, quote) for item in value) + "]"
     return to_json(value)
-
-
-# ---- tags
 
 
 def tag_text(value: JSONValue) -> str:

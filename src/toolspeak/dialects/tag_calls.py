@@ -4,8 +4,6 @@ Reads the opening tag and the tool name, and decides whether the model calls the
 `TagParameters` reads the parameters.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

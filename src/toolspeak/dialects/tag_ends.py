@@ -10,8 +10,6 @@ Only the first of these is regular. The others, and a closing tag with another n
 quoted in a value are skipped: their tags are counted, so their closing tags do not end the value.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable

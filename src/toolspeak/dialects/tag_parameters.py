@@ -3,8 +3,6 @@
 Wrong and missing closing tags are repaired with a note. A JSON object instead of parameter tags is accepted.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import cast

@@ -4,8 +4,6 @@ Markup carries no types, so a value is text unless the schema, a type attribute 
 takes linear time, and the nesting depth is limited.
 """
 
-from __future__ import annotations
-
 import re
 
 from ..core.json_repair.containers import Allowance

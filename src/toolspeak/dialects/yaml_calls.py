@@ -1,7 +1,5 @@
 """A call written as YAML between marks: `name: get_weather`, then `arguments:` with indented lines."""
 
-from __future__ import annotations
-
 import re
 
 from ..core.json_repair.containers import MAX_SIZE

@@ -6,8 +6,6 @@ gigabytes in size. Its data and checker need none of them, so only these files a
 hash, and cached.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 import importlib.metadata
@@ -135,9 +133,6 @@ def _lines(path: Path) -> Generator[JSONObject]:
         raise UsageError(f"cannot read the leaderboard file `{path}`: {error}") from error
 
 
-# ---- functions
-
-
 def tool_of(function: JSONObject) -> Tool:
     description = f"{function.get('description', '')}{_PYTHON_HINT}"
     return Tool(function["name"].replace(".", "_"), description, _schema(function["parameters"]))
@@ -159,9 +154,6 @@ def _schema(schema: JSONObject, depth: int = 0) -> JSONObject:
     if is_object(schema.get("properties")):
         result["properties"] = {name: _schema(each, depth + 1) for name, each in schema["properties"].items()}
     return result
-
-
-# ---- the checker
 
 
 def load_checker(folder: Path) -> Checker:
@@ -204,9 +196,6 @@ def _only(folder: Path, stub: ModuleType) -> Generator[None]:
 
 def _loaded() -> dict[str, ModuleType]:
     return {name: each for name, each in sys.modules.items() if name == PACKAGE or name.startswith(f"{PACKAGE}.")}
-
-
-# ---- files
 
 
 def find_files(cache: Path) -> BfclFiles | None:

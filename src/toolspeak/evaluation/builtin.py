@@ -4,8 +4,6 @@ A round is correct if the calls match the expected ones in any order, with every
 values. If no call is expected, the answer must be text without calls. Tools are not executed; the file has the results.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 

@@ -4,8 +4,6 @@ A case has one or more rounds: after a correct round, the judge may return resul
 continues. To add a suite, implement `Suite`.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Protocol

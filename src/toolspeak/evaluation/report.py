@@ -1,7 +1,5 @@
 """Reports of an evaluation: JSON, Markdown tables, and an SVG chart with 95 % confidence intervals. No I/O."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from xml.sax.saxutils import escape
 
@@ -86,9 +84,6 @@ def cell(text: str) -> str:
 def _complete(row: SettingScores) -> bool:
     score = row.scores[ALL]
     return score.cases == row.chosen and not score.errors
-
-
-# ---- comparison of settings from several runs
 
 
 def comparison_table(settings: Iterable[tuple[EvalSetting, Sequence[CaseResult]]], categories: Sequence[str]) -> str:

@@ -4,8 +4,6 @@ If a case has several lines, the last one counts. A case that ended in an upstre
 the next run repeats it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path

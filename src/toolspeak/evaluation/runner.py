@@ -3,8 +3,6 @@
 A case that fails is recorded and does not stop the run. The run gives up only if none of the first cases is answered.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence

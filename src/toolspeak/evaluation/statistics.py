@@ -1,7 +1,5 @@
 """Statistics of finished cases: accuracy with confidence interval, and cost. No I/O."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from math import sqrt

@@ -4,8 +4,6 @@ A variant selects a mode, a plan, and whether to use constrained output for call
 of cases per category.
 """
 
-from __future__ import annotations
-
 from typing import Literal, NamedTuple, TypeAlias
 
 from ..engine.planning.strategy import Mode

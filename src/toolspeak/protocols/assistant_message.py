@@ -4,8 +4,6 @@ Signed thinking, encrypted reasoning and call signatures must be sent back uncha
 same position. `_RULES` defines for each protocol where opaque parts are placed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
 

@@ -1,7 +1,5 @@
 """Finds the images that a model has generated in its own message, in the form of each protocol."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ..core.types import JSONValue, Media, Message, Opaque, is_object

@@ -4,8 +4,6 @@ A request that is too long by estimate is compacted before it is sent. If the up
 the turn learns the size of the window, compacts the request further and repeats it, as long as nothing was emitted.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable

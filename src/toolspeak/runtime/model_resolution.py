@@ -1,7 +1,5 @@
 """Resolve a model to an upstream: `provider:model`, a Python function, or a custom upstream."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TypeAlias, cast, get_args
 

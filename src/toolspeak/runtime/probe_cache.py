@@ -3,8 +3,6 @@
 A result applies only to the model and base URL that were probed (or to the provider, if there is no base URL).
 """
 
-from __future__ import annotations
-
 import hashlib
 import secrets
 import time

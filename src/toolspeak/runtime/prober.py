@@ -65,9 +65,6 @@ _MAX_TEXT_CHARS = 1200
 ProbeProgress: TypeAlias = "Callable[[ProbeQuestion, ProbeAnswer, int], None]"
 
 
-# ---- measurement
-
-
 async def measure(
     resolved: ResolvedModel, profile: Profile, *, full: bool = False, progress: ProbeProgress | None = None
 ) -> ProbeResult:
@@ -143,9 +140,6 @@ def _length(event: Event) -> int:
     return len(event.text) if isinstance(event, TextDelta | ReasoningDelta) else 0
 
 
-# ---- scheduling
-
-
 class _TargetState:
     """State of the scheduler for one target."""
 
@@ -196,8 +190,6 @@ class ProbeScheduler:
             state.stored = stored
             apply_result(self._capabilities, target, stored)
 
-    # ---- after a turn
-
     def turn_ended(self, resolved: ResolvedModel, turn: EndedTurn) -> None:
         """Note whether a turn contradicts the last result, and start a probe if one is due."""
         if turn.plan.kind == "native" and refuses_tools(turn):
@@ -208,8 +200,6 @@ class ProbeScheduler:
             state.contradicted = True
         if turn.request.tools:
             self.begin(resolved, turn.settings)
-
-    # ---- in the background
 
     def begin(self, resolved: ResolvedModel, settings: Settings) -> bool:
         """Queue a background probe if one is due. Returns whether it was queued."""

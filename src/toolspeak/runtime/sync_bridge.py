@@ -5,8 +5,6 @@ garbage-collected, so a program may create many clients without closing them. Wh
 coroutines are cancelled, and nothing waits for the loop any more.
 """
 
-from __future__ import annotations
-
 import asyncio
 import atexit
 import os

@@ -4,8 +4,6 @@ A client may send a tool result without listing the tools again. The tools are t
 calls in the history.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """ASGI types and helpers: request bodies, complete responses, error headers."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from math import ceil
 from typing import Any, TypeAlias

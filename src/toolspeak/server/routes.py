@@ -5,8 +5,6 @@ they are matched by pattern. Paths must match exactly: slashes are not added, me
 required access level.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 import msgspec

@@ -4,8 +4,6 @@ The error is in the client's protocol and lists the supported endpoints. Its sta
 retry on server errors.
 """
 
-from __future__ import annotations
-
 from ..errors import ToolspeakError, UsageError
 from .routes import display_path, find_route, methods_of
 

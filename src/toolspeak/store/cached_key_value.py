@@ -5,8 +5,6 @@ from a copy that is refreshed in the background. `write_behind_key_value` keeps 
 in the background; `warm` prefetches values and `settle` waits for pending writes.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

@@ -3,8 +3,6 @@
 Every function takes a session key and a connection with an open transaction. Every query names the owner.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 

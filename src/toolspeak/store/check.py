@@ -3,8 +3,6 @@
 The check is read-only unless repair is requested. Repair does what opening each session would do.
 """
 
-from __future__ import annotations
-
 import msgspec
 import sqlalchemy as sa
 

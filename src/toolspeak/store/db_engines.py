@@ -1,7 +1,5 @@
 """Create SQLAlchemy engines by URL, with private SQLite files, durable commits and timeouts."""
 
-from __future__ import annotations
-
 import errno
 import os
 import sqlite3

@@ -4,8 +4,6 @@ The journal renews the session's lease. It numbers its writes, so a commit whose
 Streamed text is written every second or every 4 KB.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
@@ -132,8 +130,6 @@ class SqlJournal:
             await self._database.writing(lambda connection: leases.release(connection, self._lease))
         except StoreError:  # other processes have to wait until the lease expires
             leases.abandon(self._lease)
-
-    # ---- writing
 
     async def _commit(self, step: Callable[..., None], *values: object, then: Callable[[], None] = nothing) -> None:
         """Commit one step, which is a function of `session_rows` or `change_rows`."""

@@ -8,8 +8,6 @@ A token identifies the process that holds a lease. If that process was killed on
 once; on another machine, the lease has to expire.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import secrets
@@ -135,9 +133,6 @@ def _current_holder(connection: sa.Connection, key: SessionKey) -> tuple[str, in
 def _owned_rows(lease: SessionLease) -> tuple[sa.ColumnElement[bool], ...]:
     owner, session = lease.key
     return leases.c.owner == owner, leases.c.session == session, leases.c.token == lease.token
-
-
-# ---- tokens
 
 
 def new_token() -> str:

@@ -3,8 +3,6 @@
 Recordings must be redacted before they are stored here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import sqlalchemy as sa

@@ -3,8 +3,6 @@
 Characters that databases reject (NUL, lone surrogates) are JSON-escaped, so nothing is lost.
 """
 
-from __future__ import annotations
-
 import json
 from typing import TypeVar
 

@@ -148,9 +148,6 @@ recordings = _table(
 )
 
 
-# ---- upsert statements, whose syntax differs between databases
-
-
 def upsert(
     connection: sa.Connection, table: sa.Table, values: Mapping[str, Any], where: sa.ColumnElement[bool] | None = None
 ) -> sa.Executable:

@@ -4,8 +4,6 @@ The agent writes each step to a `SessionJournal` before and after it happens. Ex
 committed when the method returns, so the process may be killed at any time. A `SessionStore` opens journals.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol

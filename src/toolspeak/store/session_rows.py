@@ -3,8 +3,6 @@
 Every function takes a session key and a connection with an open transaction. Every query names the owner.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -119,9 +117,6 @@ def changes_of(connection: sa.Connection, key: SessionKey) -> tuple[StoredChange
         return stored_changes(connection, key)
 
 
-# ---- single rows
-
-
 def _add(connection: sa.Connection, key: SessionKey, number: int, kind: str, status: str, body: str) -> None:
     columns = {"owner": key.owner, "session": key.session, "number": number, "created": now()}
     tokens = {"input_tokens": 0, "output_tokens": 0}
@@ -161,9 +156,6 @@ def _call_columns(record: CallRecord) -> dict[str, object]:
     result = None if record.result is None else dump(record.result)
     times = {"started": record.started or None, "seconds": record.seconds}
     return {**call, "state": record.state, "result": result, **times}
-
-
-# ---- reading
 
 
 def _rounds_of(connection: sa.Connection, key: SessionKey) -> dict[int, list[Round]]:

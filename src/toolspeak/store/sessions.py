@@ -77,8 +77,6 @@ class Store:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # ---- writing
-
     async def journal(
         self, session: str = "", *, about: JSONObject | None = None, lease_seconds: float = leases.LEASE_SECONDS
     ) -> SqlJournal:
@@ -100,8 +98,6 @@ class Store:
             return ledger.next_entry(connection, key)
 
         return SqlJournal(self.database, lease, await self.database.writing(opened))
-
-    # ---- reading
 
     def entries(self, session: str) -> tuple[Entry, ...]:
         """Return the conversation as stored, without repair.
@@ -154,8 +150,6 @@ class Store:
     def last_changed(self, root: str) -> str:
         """Return the id of the session that changed files in a work directory last; empty if there is none."""
         return self.database.read(lambda connection: last_changed(connection, self.owner, root)) or ""
-
-    # ---- removing
 
     def remove(self, session: str, *, force: bool = False) -> None:
         """Remove a session and everything in it.

@@ -4,8 +4,6 @@ Expiry is based on the database's clock. Keys contain untrusted input, so they a
 Expired values are deleted periodically. Above the size limit, the values that expire soonest are deleted as well.
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 from collections.abc import Iterable

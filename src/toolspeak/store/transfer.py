@@ -5,8 +5,6 @@ one line per file change.
 Owners are not exported: imported sessions belong to the importing owner.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from math import isfinite

@@ -5,8 +5,6 @@ consent never cover a tainted call to a tool with side effects: the user is alwa
 the user's place, but only for sandboxed calls. Consent is valid only in the session in which it was given.
 """
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 from collections import OrderedDict, deque

@@ -6,8 +6,6 @@ of caution: a deny rule applies if any interpretation of the call matches. For a
 not a security boundary: the same command can be written in more ways than this module checks.
 """
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections import Counter

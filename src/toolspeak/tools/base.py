@@ -4,8 +4,6 @@ Every kind of tool (function, shell, files, MCP) and every wrapper (prefix, appr
 `Executable`.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, Protocol, cast

@@ -4,8 +4,6 @@ Only the part between the common beginning and the common end is compared. If th
 whole.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from difflib import SequenceMatcher
 from typing import NamedTuple

@@ -3,8 +3,6 @@
 Undo goes by hashes of contents, so it never overwrites what someone else wrote.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 from collections import OrderedDict
@@ -13,7 +11,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from ..engine.rounds.transcript import Entry, FileDiff, records_of
+from ..engine.rounds.transcript import FileDiff, records_of
 from ..errors import ToolError, ToolspeakError
 from ..store.session_interface import FileChange, SessionJournal
 from .base import CallContext
@@ -130,7 +128,9 @@ async def undo_changes(
             folders |= {(root, folder) for change in history for folder in change.folders}
         files.append(UndoneFile(root, path, action, reason))
     await in_thread(lambda: _remove_folders(folders))
-    return UndoResult(journal.session, tuple(files), _ran_shell(await journal.entries()))
+    records = records_of(await journal.entries())
+    ran_shell = any(record.call.name == "shell" and record.state != "planned" for record in records)
+    return UndoResult(journal.session, tuple(files), ran_shell)
 
 
 def _undo_file(
@@ -198,7 +198,3 @@ def _remove_folders(folders: set[tuple[str, str]]) -> None:
     """Remove the folders that were created for files, innermost first, if they are empty."""
     for root, folder in sorted(folders, key=lambda each: -each[1].count("/")):
         ConfinedRoot(root).remove_folder(folder)
-
-
-def _ran_shell(entries: Sequence[Entry]) -> bool:
-    return any(record.call.name == "shell" and record.state != "planned" for record in records_of(entries))

@@ -1,7 +1,5 @@
 """The `final_output` tool: the model calls it with its answer when the task is done."""
 
-from __future__ import annotations
-
 from ..core.types import JSONObject, JSONValue, Tool
 from ..errors import ToolError
 from .base import CallContext, ToolOutput

@@ -4,8 +4,6 @@ msgspec covers plain types, literals, enums, collections, unions, dataclasses, t
 provide their own schema; this module never imports pydantic. Docstrings may have Google, NumPy or reST sections.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Mapping

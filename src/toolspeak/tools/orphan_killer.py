@@ -8,8 +8,6 @@ Bubblewrap's `--die-with-parent` alone is not enough: it takes effect only some 
 has no effect if the parent has died by then.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Sequence

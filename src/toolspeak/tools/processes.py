@@ -3,8 +3,6 @@
 Everything happens in the calling thread and does not depend on an event loop.
 """
 
-from __future__ import annotations
-
 import codecs
 import os
 import re

@@ -4,8 +4,6 @@ A command sees the system read-only, one writable folder, an empty /tmp and its 
 network. It does not see the home directory or secrets.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import shutil

@@ -6,8 +6,6 @@ that create namespaces, mounts or set-user-ID files, and socket families that a 
 listed here have no filter.
 """
 
-from __future__ import annotations
-
 import struct
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ Without a sandbox, every command needs approval by the user or by a rule. It the
 limits that the operating system can enforce.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections.abc import Callable, Mapping

@@ -3,8 +3,6 @@
 The event loop's thread pool is not used: tools that hang would fill it, and a loop that closes waits for its pool.
 """
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Callable

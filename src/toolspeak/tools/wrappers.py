@@ -1,7 +1,5 @@
 """Wrappers around tools: name prefix, approval, timeout, truncation. They can be combined in any order."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import OrderedDict
 from collections.abc import Iterable
@@ -116,9 +114,6 @@ class TimeLimited(_Wrapper):
             if limit.expired():
                 raise ToolTimeout(f"`{self.tool.name}` took longer than {self._seconds:g} seconds") from None
             raise  # raised by the tool itself
-
-
-# ---- long output
 
 
 class Remainders:

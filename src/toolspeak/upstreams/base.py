@@ -4,8 +4,6 @@ An upstream turns one request into events and makes no decisions about tools. It
 and records each retry as a note. Closing it frees all its resources.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing

@@ -1,7 +1,5 @@
 """The table of protocols that upstreams can use: one `Codec` per protocol."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from importlib import import_module

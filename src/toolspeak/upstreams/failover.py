@@ -3,8 +3,6 @@
 After the first event the upstream is not changed, because output that was passed on cannot be taken back.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 

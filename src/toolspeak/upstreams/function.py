@@ -4,8 +4,6 @@ The function may be plain, `async`, a generator or an asynchronous generator of 
 separate thread. If the function raises an exception, it becomes the cause of an `UpstreamError`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import threading

@@ -5,8 +5,6 @@ resolved address must be public, and the caller must connect to one of these add
 Base URLs from the configuration are not checked, because local models are common.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 import socket

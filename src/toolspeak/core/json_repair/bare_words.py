@@ -1,7 +1,5 @@
 """Readers for text outside quotes: bare words (numbers, literals, unquoted strings) and comments."""
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 from typing import Literal

@@ -5,8 +5,6 @@ encloses one value. So a brace is emitted together with its first key, and token
 the first comma or the closing parenthesis.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 from ..types import Note

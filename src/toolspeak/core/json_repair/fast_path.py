@@ -4,8 +4,6 @@ A pattern matches only if the state machine would emit the same tokens without a
 it includes the text that must follow a closing quote. If no pattern matches, the state machine takes over.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

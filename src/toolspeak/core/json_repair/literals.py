@@ -1,7 +1,5 @@
 """Pure functions that convert bare words and escapes of tolerant JSON to strict JSON."""
 
-from __future__ import annotations
-
 import re
 
 import msgspec

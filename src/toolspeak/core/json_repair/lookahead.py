@@ -4,8 +4,6 @@ Each question sees a window of at most `LOOKAHEAD` characters and answers yes, n
 early to tell. A yes or no never changes when the window grows, so chunk boundaries cannot change the result.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

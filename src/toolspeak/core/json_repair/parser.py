@@ -9,8 +9,6 @@ The caller passes a buffer and a position; the parser returns how far it read. U
 most `LOOKAHEAD` characters or one key. So time is linear, and chunk boundaries cannot change the result.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Set
 from typing import ClassVar

@@ -5,8 +5,6 @@ JSON is never changed. Models that forget to escape a quote usually forget it fo
 inner quote that looks like an opening one, the next quote is taken as its partner.
 """
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 from typing import Literal, NamedTuple

@@ -3,8 +3,6 @@
 A string that may be a key is buffered until that is decided. Every other string is emitted as it arrives.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from functools import cache

@@ -4,8 +4,6 @@ A token is a pair of kind and text. The text of `KEY` is the decoded key; the te
 for an argument without a name. The text of `PART` (a piece of a string) and `SCALAR` is strict JSON.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 from .literals import escape_text

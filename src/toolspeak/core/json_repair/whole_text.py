@@ -4,8 +4,6 @@
 documents into a list.
 """
 
-from __future__ import annotations
-
 import re
 from typing import cast
 

@@ -4,8 +4,6 @@ A candidate carries its evidence; a policy decides how much evidence is enough. 
 name is the reason shown to users.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Literal

@@ -3,8 +3,6 @@
 The scanner and the readers of all dialects share it. It does not depend on any dialect.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Literal
 

@@ -8,8 +8,6 @@ follow it in both texts, or the answer has a second closing mark: the model's ow
 A value that is complete in the untrusted text, such as a path in a JSON listing, is not suspicious.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache

@@ -3,8 +3,6 @@
 The scanner knows no dialect, and the dialects know nothing about streaming.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Literal, Protocol

@@ -4,8 +4,6 @@ Hostile texts are full of meaningless tags and brackets. Each is skipped in one 
 passed on in one piece. The search skips only what the scanner would pass on as text.
 """
 
-from __future__ import annotations
-
 import re
 
 from .context import ParseContext

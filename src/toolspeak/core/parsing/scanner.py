@@ -5,8 +5,6 @@ text that may still become a mark, and the raw text of a candidate whose name is
 text again. So time is linear, and the result never depends on how the text is split into chunks.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from string import ascii_letters

@@ -4,8 +4,6 @@ It normalises full-width and doubled bars, typographic quotes, odd spaces and na
 one spelling. The length of a tag is limited, so a lone `<` is cheap. Pure functions.
 """
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 from typing import TypeAlias

@@ -1,7 +1,5 @@
 """Cache of values derived from texts. It is emptied when the texts exceed a total length."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TypeVar
 

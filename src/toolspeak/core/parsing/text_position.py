@@ -4,8 +4,6 @@
 while calls are pending (`PendingCalls`), it holds text back. A position is a few characters and flags, never the text.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Literal

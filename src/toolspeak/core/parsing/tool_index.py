@@ -4,8 +4,6 @@ Agents send the same tools with every request, and codecs return the same tuple 
 cached by identity. Tools must not be changed after they have been passed in.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Any, TypeVar

@@ -4,8 +4,6 @@ Every change applies one row of `RULES`, renames a key or drops one, and leaves 
 A second coercion changes nothing more. Nothing raises, and the work is bounded. JSON schema keywords are not read here.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Properties of JSON values: type, size, spelling, and whether they can be validated at all."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable

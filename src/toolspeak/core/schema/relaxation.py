@@ -81,9 +81,6 @@ def names_only(schema: JSONObject) -> JSONObject:
     return {"type": "object", "properties": {name: {} for name in table} if is_object(table) else {}}
 
 
-# ---- translation
-
-
 def _translate(schema: JSONValue, path: Path, changes: dict[Path, None]) -> JSONValue:
     """Return a translated schema. The tables and lists of schemas inside it are changed in place."""
     if isinstance(schema, bool):
@@ -198,9 +195,6 @@ def _nullable(body: JSONObject) -> JSONObject:
     if isinstance(types, str) and "enum" not in body and "const" not in body:
         return {**body, "type": list(dict.fromkeys([types, "null"]))}
     return {"anyOf": [body, {"type": "null"}]} if body else {}
-
-
-# ---- removal
 
 
 def _remove(body: JSONObject, path: Path, changes: dict[Path, None]) -> None:

@@ -4,8 +4,6 @@ Coercion changes only values that their schema does not accept. A limit, such as
 but never changes it. So a text is final unless its schema names options, or a type that the text can be converted to.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from .coercion import MAX_NUMBER_CHARS

@@ -3,8 +3,6 @@
 The model reads these sentences when it is asked to correct its call, so their wording matters.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import chain
 

@@ -1,8 +1,6 @@
 """Limits on the work that schemas cause in one answer. Schemas and answers come from others, and together they can be
 expensive: a schema with many alternatives, and many calls that match none of them."""
 
-from __future__ import annotations
-
 from ..types import JSONValue
 from .json_values import weight
 

@@ -1,7 +1,5 @@
 """GLM 4.5 and later, Poolside: the name, then `<arg_key>` and `<arg_value>` pairs inside `<tool_call>`."""
 
-from __future__ import annotations
-
 from ...core.parsing.arguments import to_json
 from ...core.types import ToolCall
 from ..dialect import Dialect

@@ -1,7 +1,5 @@
 """Kimi K3: tags that begin with `<|open|>` or `<|close|>` and end with `<|sep|>`."""
 
-from __future__ import annotations
-
 from ...core.parsing.arguments import to_json
 from ...core.parsing.dialect_interface import Opening
 from ...core.types import ToolCall

@@ -1,7 +1,5 @@
 """Qwen3-Coder, Nemotron 3, Step 3.5, Seed: `<function=name>` with `<parameter=key>` elements."""
 
-from __future__ import annotations
-
 from ...core.parsing.arguments import to_json
 from ...core.types import ToolCall
 from ..dialect import Dialect

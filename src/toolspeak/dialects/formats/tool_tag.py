@@ -1,7 +1,5 @@
 """Cline, Roo, Morph: a tag named after the tool, with tags named after its parameters."""
 
-from __future__ import annotations
-
 from functools import cache
 
 from ...core.parsing.arguments import to_json

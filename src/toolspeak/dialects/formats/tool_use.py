@@ -1,7 +1,5 @@
 """Cherry Studio: the name and the JSON arguments in separate tags inside `<tool_use>`. Cline: `<use_mcp_tool>`."""
 
-from __future__ import annotations
-
 from ...core.parsing.arguments import to_json
 from ...core.parsing.dialect_interface import Opening
 from ...core.types import ToolCall

@@ -137,9 +137,6 @@ def _callable_tools(
     return tuple(schemas.items()), int(choice.demands), high
 
 
-# ---- compiling
-
-
 def _compile_cached(spec: _ConstraintSpec) -> Constraint:
     source = encode_json(spec)  # if a schema is not valid JSON, compiling it raises the error
     return _compile(spec) if source is None or len(source) > CACHED_SOURCE_BYTES else _compile_encoded(source)

@@ -4,8 +4,6 @@ The syntax is derived from sample calls rendered in the dialect. A dialect can b
 mark that does not occur in prose, and contain their arguments as one JSON object.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import msgspec
@@ -73,9 +71,6 @@ def _reproduces(template: CallTemplate, dialect: str, names: Sequence[str], nonc
     """Whether the template reproduces the rendered calls exactly. It does not if the dialect numbers its calls."""
     text = template.lead + f"{_PLACEHOLDER}{template.again}".join(template.heads) + _PLACEHOLDER + template.end
     return text == render_calls(dialect, [ToolCall(name, _ANY_ARGUMENTS) for name in names], nonce)
-
-
-# ---- the grammar
 
 
 def marked_gbnf(

@@ -5,8 +5,6 @@ most one space after commas and colons, and with object members in schema order.
 so even a model that repeats itself eventually stops.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias, assert_never
 

@@ -4,8 +4,6 @@ The model's profile names the transform; plugins can add others. A schema that t
 Unsupported keywords are removed with a note; toolspeak checks them itself when it validates a call.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
@@ -127,17 +125,12 @@ TRANSFORMS: Mapping[str, Transform] = MappingProxyType(
 )
 
 
-def transform_tools(
-    tools: Iterable[Tool], name: str, more: Mapping[str, Transform] = MappingProxyType({})
-) -> tuple[tuple[Tool, ...], tuple[Note, ...]]:
-    """Apply the named transform to the tools' schemas; return the tools and notes. An empty name changes nothing.
-
-    `more` contains transforms from plugins, which take precedence.
-    """
+def transform_tools(tools: Iterable[Tool], name: str) -> tuple[tuple[Tool, ...], tuple[Note, ...]]:
+    """Apply the named transform to the tools' schemas; return the tools and notes. An empty name changes nothing."""
     tools = tuple(tools)
     if not name:
         return tools, ()
-    transform = more.get(name) or TRANSFORMS.get(name)
+    transform = TRANSFORMS.get(name)
     if transform is None:
         return tools, (Note("unknown_transform", f"unknown transform `{name}`; tools are sent unchanged"),)
     notes: dict[Note, None] = {}

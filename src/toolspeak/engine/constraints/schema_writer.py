@@ -4,8 +4,6 @@ Only keywords that every inference engine documents are used. In strict schemas,
 and objects with arbitrary keys become strings that contain JSON. Argument coercion reverses both changes.
 """
 
-from __future__ import annotations
-
 from typing import assert_never
 
 import msgspec

@@ -4,8 +4,6 @@ A round is an answer and what follows it up to the next one. System messages and
 their results. Everything here takes time linear in the conversation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from hashlib import blake2b
 from typing import NamedTuple
@@ -38,9 +36,6 @@ class Shortened(NamedTuple):
     media: int = 0
 
 
-# ---- rounds
-
-
 def task_of(messages: Sequence[Message]) -> frozenset[int]:
     """Return the positions of the task: the first user message since the last complete answer, and the last one."""
     users = [at for at, message in enumerate(messages) if _is_from_user(message)]
@@ -70,9 +65,6 @@ def last_rounds(messages: Sequence[Message], budget: int) -> int:
     """Return the position at which the last rounds begin, which stay whole as long as possible."""
     starts = rounds_of(messages)[-_LAST_ROUNDS:] or [len(messages)]
     return starts[0] if messages_tokens(messages[starts[0] :]) <= budget // 2 else starts[-1]
-
-
-# ---- shortening
 
 
 def shorten_results(
@@ -158,9 +150,6 @@ def _without_media(message: Message) -> Message:
 
 def _media_marker(part: Media) -> str:
     return f"[{part.kind} left out]"
-
-
-# ---- summaries
 
 
 def removable(messages: Sequence[Message], end: int) -> list[int]:

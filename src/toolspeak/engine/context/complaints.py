@@ -3,8 +3,6 @@
 Every service words this differently. The texts are untrusted: they change how much is sent, and nothing else.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

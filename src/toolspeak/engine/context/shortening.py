@@ -1,7 +1,5 @@
 """Shorten a tool result to its head and tail, with a marker that says how much is missing and how to get it."""
 
-from __future__ import annotations
-
 import re
 
 from ...core.types import Tool, is_object

@@ -1,7 +1,5 @@
 """Estimate how many tokens messages and requests take. Texts are counted once, as long as they are in the cache."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import msgspec

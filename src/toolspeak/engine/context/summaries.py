@@ -1,7 +1,5 @@
 """The prompts by which a model summarises a part of its conversation. A long part takes several requests."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import msgspec

@@ -4,8 +4,6 @@ A question is one short sentence with at most one tool. Repetitions are worded d
 always get the same answer. Requests are built by the same code as real turns, so the probe measures real behaviour.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
@@ -133,9 +131,6 @@ class ProbeAnswer(msgspec.Struct, frozen=True):
     #: The upstream's error message.
     detail: str = ""
     usage: Usage = Usage()
-
-
-# ---- questions
 
 
 def _request(route: ProbeRoute, messages: tuple[Message, ...], **fields: object) -> Request:

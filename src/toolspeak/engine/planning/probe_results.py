@@ -1,7 +1,5 @@
 """The result of a probe, as stored and displayed."""
 
-from __future__ import annotations
-
 import msgspec
 
 from ...core.types import JSONObject, Usage

@@ -9,8 +9,6 @@ Later questions depend on earlier answers: dialects, for example, are only tried
 calling. Most findings need more than one answer; see the thresholds below.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterable, Sequence
 from typing import TypeAlias
 

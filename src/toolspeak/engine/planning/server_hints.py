@@ -6,8 +6,6 @@ their `context_length`. llama.cpp's `GET /props` has `chat_template_caps` (`supp
 type is ignored.
 """
 
-from __future__ import annotations
-
 import re
 
 import msgspec

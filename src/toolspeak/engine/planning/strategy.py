@@ -3,8 +3,6 @@
 This module performs no I/O, and there is a plan for every request: an unknown model gets its tools in the prompt.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from typing import Annotated, Literal, NamedTuple, TypeAlias

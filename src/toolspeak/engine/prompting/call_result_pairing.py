@@ -4,8 +4,6 @@ Clients truncate histories, lose ids, restart numbering in each turn, or crash b
 reject such histories. Each repair is noted; a correct history is returned unchanged.
 """
 
-from __future__ import annotations
-
 from collections import Counter, deque
 from collections.abc import Iterator
 
@@ -131,8 +129,6 @@ class _HistoryRepair:
     def _note(self, code: str, detail: str) -> None:
         self._notes[Note(code, detail)] = None
 
-    # ---- calls
-
     def _take_calls(self, at: int, message: Message) -> None:
         if message.role != "assistant":
             self._note("call_misplaced", f"a call in a {message.role} message was dropped")
@@ -168,8 +164,6 @@ class _HistoryRepair:
                 return after
         return len(self._messages) - 1
 
-    # ---- results
-
     def _assign(self, at: int, result: ToolResult) -> None:
         slot = self._slot_for(result)
         if slot is None:
@@ -195,8 +189,6 @@ class _HistoryRepair:
             if not result.name:
                 return None
         return self._latest.waiting(result.name) if self._latest else None
-
-    # ---- the repaired conversation
 
     def _rebuilt(self) -> Iterator[Message]:
         orphans: list[ToolResult] = []  # added after the correctly placed results

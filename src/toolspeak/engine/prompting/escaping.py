@@ -6,8 +6,6 @@ Only the prompt is changed, never the stored conversation. `restore` removes the
 so a file that is read and written back stays the same. All functions are pure and take linear time.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -102,9 +100,6 @@ _ACTION_FENCE = re.compile(rf"((?:`{{3}}|~{{3}})[^\S\n]{{0,64}})(?=(?:{_FENCE_IN
 _TICKS = re.compile(r"`+")
 
 
-# ---- text
-
-
 def neutralise(text: str, level: Level = "foreign", nonce: str | None = None) -> str:
     """Neutralise the nonce and all control tokens and markers of this level, so that they are ordinary text."""
     if "<" in text or "[" in text or "]" in text:
@@ -173,9 +168,6 @@ def join_text_parts(parts: Iterable[Part]) -> tuple[Part, ...]:
     return tuple(merged)
 
 
-# ---- JSON
-
-
 def json_text(value: JSONValue, level: Level = "foreign") -> str:
     """Encode a value as strict JSON with control tokens escaped.
 
@@ -215,9 +207,6 @@ def _with_stand_ins(call: ToolCall, nonce: str | None) -> ToolCall:
     safe = _PATTERNS["foreign"].sub(lambda match: _STAND_INS[match.group()], source)
     arguments = call.arguments if safe is source else msgspec.json.decode(safe, type=dict[str, JSONValue])
     return ToolCall(display_name(call.name, nonce), arguments)
-
-
-# ---- results
 
 
 def result_text(dialect: str, content: str, nonce: str | None) -> str:

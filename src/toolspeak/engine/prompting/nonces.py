@@ -6,8 +6,6 @@ seconds to read a prompt, all conversations of a tenant with the same tools have
 prompt stays in the cache.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from hashlib import blake2b

@@ -5,8 +5,6 @@ in the example say that it is an example. In templates, only `{lower_case}` is a
 literal text.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache

@@ -6,8 +6,6 @@ are left out, and the prompt only names them. Tools in use stay whole, whatever 
 Tools and their costs are cached by the identity of the tools, so schemas must not be modified once passed in.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

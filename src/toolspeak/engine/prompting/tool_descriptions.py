@@ -4,8 +4,6 @@ toolspeak answers these calls itself, within the turn: the next request lists th
 such a call. A model can ask for the caller's tools only, and only a few times in a turn.
 """
 
-from __future__ import annotations
-
 from collections.abc import Container, Sequence
 from functools import cache
 from typing import NamedTuple

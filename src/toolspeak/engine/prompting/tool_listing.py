@@ -5,8 +5,6 @@ description. Nested objects and arrays are written as types. Tool definitions ar
 written them), so control tokens are neutralised here. All functions are pure; remote references are never fetched.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from enum import IntEnum

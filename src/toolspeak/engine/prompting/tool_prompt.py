@@ -7,8 +7,6 @@ change between requests and conversations: the example, the `tool_choice` rule a
 Contracts are cached by the identity of the tools, so schemas must not be modified once passed in.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import TypeAlias

@@ -3,8 +3,6 @@
 This check runs for every request, and most requests have no tool history, so this module must not load any dialect.
 """
 
-from __future__ import annotations
-
 from ...core.types import JSONObject, Message, Tool
 
 #: The `protocol` of a message that summarises a part of the conversation.

@@ -173,9 +173,6 @@ def _any_of(names: Sequence[str], everyday: bool = True) -> Matcher | None:
     return re.compile(rf"(?<![a-z0-9_])(?:{'|'.join(patterns)})(?![a-z0-9_])") if patterns else None
 
 
-# -------------------------------------------------------------------------------------------------- view
-
-
 class AnswerView(msgspec.Struct, frozen=True):
     """The examined parts of an answer: the sentences of its beginning and its end."""
 

@@ -14,8 +14,6 @@ An answer is classified in these steps:
 No code here depends on a language.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache

@@ -12,8 +12,6 @@ Texts are folded before they are matched (`answer_view.fold`): lower case, no ac
 apostrophes. The tables must use the same spelling: `que dia?` for `¿Qué día?`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache

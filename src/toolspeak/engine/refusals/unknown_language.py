@@ -4,8 +4,6 @@ The classifier cannot judge an answer in such a language. If the request concern
 model whether to call it. Nothing here decides that an answer is a refusal.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from itertools import chain

@@ -4,8 +4,6 @@ A call gets an error result if its tool is unknown, its arguments are invalid, o
 This module also detects calls without a nonce, and repeated calls whose first run may have had side effects.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 import msgspec

@@ -4,8 +4,6 @@
 a round share a message, because strict chat templates require it. `split` separates them. Empty messages are omitted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec

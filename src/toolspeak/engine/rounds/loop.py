@@ -14,8 +14,6 @@ returns a final result, or when the task is cancelled or fails. At a limit, it a
 A call that must not run gets an error result. If rounds only repeat earlier calls, the model is warned, then stopped.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import Literal, TypeAlias

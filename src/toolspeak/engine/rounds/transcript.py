@@ -4,8 +4,6 @@ An answer has a final text and rounds. A round has the text before the calls, th
 converts this form to protocol messages. This module only defines values.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Literal, TypeAlias
 

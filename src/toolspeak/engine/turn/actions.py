@@ -1,7 +1,5 @@
 """Actions that the turn's state machine asks its caller to perform. The caller does all IO."""
 
-from __future__ import annotations
-
 from typing import TypeAlias
 
 import msgspec

@@ -8,8 +8,6 @@
 - `DuplicateCallFilter` wraps another reader and drops repeated calls.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from functools import partial

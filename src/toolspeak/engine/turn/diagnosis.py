@@ -1,7 +1,5 @@
 """Diagnosis: decide whether an answer without a usable tool call is faulty, and why. A normal text answer is not."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 

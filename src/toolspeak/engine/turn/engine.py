@@ -10,8 +10,6 @@ emitted and when. `diagnosis` finds faults. Events of a stopped attempt are igno
 The engine is deterministic: it uses no clock and no randomness. The caller passes in the id stamp and the nonces.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from functools import partial

@@ -5,8 +5,6 @@ Calls and the unescaped reply can therefore be streamed while the model is still
 are not handled here.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 import msgspec
@@ -108,8 +106,6 @@ class EnvelopeReader:
             self._role = "calls"
         return end
 
-    # ---- the meaning of tokens
-
     def _token(self, token: Token) -> None:
         kind, text = token
         self._depth -= kind in _CLOSE
@@ -175,8 +171,6 @@ class EnvelopeReader:
         self._call_notes = self._pieces.json.notes
         builder.note(*self._call_notes)
         builder.end()
-
-    # ---- values
 
     def _value(self, token: Token) -> None:
         """Process a token of a name, nonce, reply or arguments."""

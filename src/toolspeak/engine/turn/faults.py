@@ -3,8 +3,6 @@
 Kept separate from `diagnosis`, which finds faults: every trace needs these types, but few turns need a diagnosis.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Literal
 

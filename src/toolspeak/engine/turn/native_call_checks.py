@@ -4,8 +4,6 @@ A model also writes the arguments of native calls. The same call builder repairs
 so later stages need not know where a call came from.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 from ...core.events import CallArgs, CallEnd, CallStart, Event

@@ -3,8 +3,6 @@
 `observe` sees one turn. What follows from several turns is decided in `runtime.learning`.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 

@@ -6,8 +6,6 @@ enforces `tool_choice`, buffers calls that must be validated first, numbers the 
 drops white space beside calls.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Callable, Iterable

@@ -4,8 +4,6 @@
 loads no tool prompt, scanner or diagnosis. Most requests through a proxy are of this kind.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from ...core.events import (

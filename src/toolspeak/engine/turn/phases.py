@@ -17,8 +17,6 @@ In every plan, an answer with a call ends the turn. A retry may use another phas
 in the prompt, if nothing is known about the upstream.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 import msgspec

@@ -3,8 +3,6 @@
 A request combines the contract (the tool prompt), the rendered history and the output constraint.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from typing import TypedDict, assert_never

@@ -1,7 +1,5 @@
 """Response formats: ask for an answer in JSON, check it and repair it."""
 
-from __future__ import annotations
-
 import msgspec
 
 from ...core.json_repair.parser import UNSAFE_NOTES, value_changes

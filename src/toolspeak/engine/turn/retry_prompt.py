@@ -3,8 +3,6 @@
 Quoted text from the model or from documents is put on one line and shortened, and its control tokens are neutralised.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from ...core.text import printable

@@ -1,7 +1,5 @@
 """The trace of a turn: the upstream requests, the answers, and the decisions of the engine. Values only."""
 
-from __future__ import annotations
-
 from typing import Literal, TypeAlias
 
 import msgspec

@@ -5,8 +5,6 @@ feature. The limitation is remembered for that upstream. Fields that a protocol 
 `upstreams.http.service`.
 """
 
-from __future__ import annotations
-
 import re
 
 import msgspec

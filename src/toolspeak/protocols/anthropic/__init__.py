@@ -5,8 +5,6 @@ request needs stored replies). Upstream replies: `ReplyDecoder`, `decode_error`.
 `encode_reply`, `encode_error`. docs/protocols.md lists what the protocol cannot carry.
 """
 
-from __future__ import annotations
-
 from ..shared.fields import ROUTING_FIELDS
 from .encoding_state import CACHE_CONTROL, PROTOCOL
 from .reply_decoder import ReplyDecoder

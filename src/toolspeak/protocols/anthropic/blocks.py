@@ -4,8 +4,6 @@ The structs declare only the fields that toolspeak uses; decoding skips the rest
 because servers send different types.
 """
 
-from __future__ import annotations
-
 import msgspec
 
 from ...core.events import Failure, FinishReason

@@ -5,8 +5,6 @@ that contains only results gets the role `tool`. Thinking is stored twice: its t
 block, which can be sent back, among the parts. Media with data or a URL become `Media`, all other blocks `Opaque`.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 from collections.abc import Iterable, Sequence

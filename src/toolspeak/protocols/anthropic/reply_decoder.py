@@ -4,8 +4,6 @@ The blocks of a non-streamed message are started and ended immediately. Invalid 
 produces a note or a `Failure`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 

@@ -4,8 +4,6 @@ Each text, thought and call gets its own block, which ends when the next block s
 stream, are written from byte templates. A stream starts with estimated input tokens and ends with the actual usage.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 

@@ -5,8 +5,6 @@
 objects; `output_format` records that the client used this legacy field.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from ...core.types import JSONObject, JSONValue, Note, Options, Request, ResponseFormat, is_object
@@ -101,9 +99,6 @@ def _format(fields: JSONObject, extra: JSONObject) -> ResponseFormat | None:
         extra |= filled({_CONFIG: without(config, _FORMAT)})
     extra |= filled({_FORMAT_EXTRA: without(form, "type", "schema")})
     return ResponseFormat(form.get("schema"))
-
-
-# ------------------------------------------------------------------------------------------------------- encoding
 
 
 def encode_request(request: Request) -> bytes:

@@ -4,8 +4,6 @@ A tool without a type, or of type `custom`, is a function. Other types, such as 
 `bash_20250124`, are defined by Anthropic. Such tools are forwarded unchanged, and their type becomes `Tool.kind`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

@@ -5,8 +5,6 @@ contains the model). Upstream replies: `ReplyDecoder`, `decode_error`. Client re
 `encode_error`. docs/protocols.md lists what the protocol cannot carry.
 """
 
-from __future__ import annotations
-
 from .reply_decoder import ReplyDecoder
 from .reply_encoder import ReplyEncoder, decode_error, encode_error, encode_reply
 from .request import decode_body, decode_request, encode_request, path, request_notes

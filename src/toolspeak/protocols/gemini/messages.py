@@ -6,8 +6,6 @@ order of parts, calls and results) and `calls` (by position: extra fields of a c
 Parts that are neither text nor media become opaque parts and are sent back unchanged.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Literal
 
@@ -40,9 +38,6 @@ ORDER, CALLS, _ROLE = "order", "calls", "role"
 #: Placeholder signature for calls from other models: https://ai.google.dev/gemini-api/docs/thought-signatures
 _NO_SIGNATURE = "skip_thought_signature_validator"
 _SIGNATURE = "thoughtSignature"
-
-
-# ------------------------------------------------------------------------------------------------------- decoding
 
 
 def decode_system(value: JSONValue) -> tuple[Message, ...]:
@@ -144,9 +139,6 @@ def _message(value: JSONObject, path: str, ids: CallIdAssigner) -> Message:
         content.add(part, where)
     extra = without(value, "role", "parts", ORDER, CALLS)
     return content.message(role, extra, ORDER, CALLS)
-
-
-# ------------------------------------------------------------------------------------------------------- encoding
 
 
 def encode_contents(request: Request) -> tuple[JSONObject | None, list[JSONObject]]:

@@ -4,8 +4,6 @@ All three formats contain the same objects, and calls always arrive whole. Inval
 produces a note or a `Failure`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 
@@ -48,8 +46,6 @@ class ReplyDecoder(WholeCallDecoder):
         self._blocked: JSONObject = {}
         self._usage_fields: JSONObject | None = None
         self._finish_message = ""
-
-    # ------------------------------------------------------------------------------------------- framing
 
     def feed(self, data: bytes) -> list[Event]:
         if self._array is None:
@@ -108,8 +104,6 @@ class ReplyDecoder(WholeCallDecoder):
             return
         self._reason = self._reason or "missing"
         self._end()
-
-    # ------------------------------------------------------------------------------------------- reading
 
     def _capture(self, capture: RawCapture, chunk: JSONObject, payload: bytes) -> None:
         """Capture a chunk for pass-through if it contains only text of the first candidate."""
@@ -178,8 +172,6 @@ class ReplyDecoder(WholeCallDecoder):
             return
         opaque = Opaque(CALL, {"name": name, **extra}) if extra else None
         self._whole_call(name, call.get("id"), call.get("args"), opaque)
-
-    # --------------------------------------------------------------------------------------------- the end
 
     def _end(self) -> None:
         if not self._reason:

@@ -4,8 +4,6 @@ A call is sent when it is complete; incomplete calls are dropped. Text deltas, t
 byte templates.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import filterfalse, groupby
 
@@ -218,9 +216,6 @@ def _default_parts(reply: Reply, encoder: _ResponseParts) -> list[JSONObject]:
     parts += filterfalse(_is_thought, opaque_parts)
     parts += map(encoder.call_part, reply.calls)
     return parts
-
-
-# ------------------------------------------------------------------------------------------------------ errors
 
 
 def _failure(failure: Failure) -> JSONObject:

@@ -5,8 +5,6 @@ The model, and whether to stream, are in the URL path, not in the body. `Options
 these names.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 import msgspec
@@ -45,9 +43,6 @@ def path(request: Request) -> str:
     )
     method = "streamGenerateContent?alt=sse" if request.stream else "generateContent"
     return f"/{collection}/{quoted}:{method}"
-
-
-# ------------------------------------------------------------------------------------------------------- decoding
 
 
 def decode_request(body: bytes | Mapping[str, JSONValue], *, model: str = "", stream: bool = False) -> Request:
@@ -104,9 +99,6 @@ def _response_format(config: JSONObject) -> tuple[ResponseFormat | None, JSONObj
         return ResponseFormat(config[_JSON_SCHEMA]), without(config, _MIME, _JSON_SCHEMA)
     schema = to_json_schema(config.get(_SCHEMA), f"{_CONFIG}.{_SCHEMA}")
     return ResponseFormat(schema), without(config, _MIME)
-
-
-# ------------------------------------------------------------------------------------------------------- encoding
 
 
 def encode_request(request: Request) -> bytes:

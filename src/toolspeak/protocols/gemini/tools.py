@@ -5,8 +5,6 @@ Gemini's own schema format, is sent unchanged. All other tools (googleSearch, co
 provided by the upstream.
 """
 
-from __future__ import annotations
-
 from ...core.types import JSONObject, JSONValue, Request, Tool, ToolChoice, is_array, is_object
 from ...errors import UsageError
 from ..shared.dropped_fields import COMMON_TOOL_KINDS, sendable_choice
@@ -26,9 +24,6 @@ _OWN_KINDS = frozenset(
 _OPENAI_STORES = "vector_store_ids"
 #: Field that is never sent, because the reply decoder does not support streamed arguments.
 _STREAM_ARGUMENTS = "streamFunctionCallArguments"
-
-
-# ------------------------------------------------------------------------------------------------------- decoding
 
 
 @cached_tools
@@ -80,9 +75,6 @@ def decode_choice(value: JSONValue) -> tuple[ToolChoice, JSONObject]:
         case _:
             raise UsageError(f"invalid `{path}.mode`: `{mode}`", hint="use `AUTO`, `ANY`, `NONE` or `VALIDATED`")
     return choice, {**rest, _CONFIG: calling_extra} if calling_extra else rest
-
-
-# ------------------------------------------------------------------------------------------------------- encoding
 
 
 def encode_tools(tools: tuple[Tool, ...], same_protocol: bool) -> list[JSONObject]:

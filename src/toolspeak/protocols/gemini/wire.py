@@ -4,8 +4,6 @@ The wire format is the JSON encoding of protocol buffers: field names can be in 
 that a field is absent.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

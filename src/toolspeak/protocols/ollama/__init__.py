@@ -5,8 +5,6 @@ Requests: `decode_request`, `encode_request`, `request_notes` (what could not be
 what the protocol cannot carry.
 """
 
-from __future__ import annotations
-
 from .messages import PROTOCOL
 from .reply_decoder import ReplyDecoder
 from .reply_encoder import ReplyEncoder, decode_error, encode_error, encode_reply

@@ -5,8 +5,6 @@ send `context` back to continue a conversation. It contains the encoded conversa
 would store there are unknown.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
@@ -50,9 +48,6 @@ _Turn = tuple[Literal["user", "assistant"], str]
 _read_turns = msgspec.json.Decoder(list[_Turn]).decode
 
 
-# ----------------------------------------------------------------------------------------------------- requests
-
-
 def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
     """Decode a body. Without a prompt, it only loads the model. Raises UsageError, which names the invalid field."""
     fields = {key: value for key, value in request_fields(body).items() if value is not None}
@@ -87,9 +82,6 @@ def field_notes(fields: Mapping[str, JSONValue]) -> tuple[Note, ...]:
     return tuple(notes)
 
 
-# ------------------------------------------------------------------------------------------------------ context
-
-
 def _pack_context(request: Request, answer: str) -> list[int]:
     """Encode a conversation, including the new answer, as a context. Drop the oldest turns if it is too long."""
     turns: list[tuple[str, str]] = [(m.role, m.text) for m in request.messages if m.role in ("user", "assistant")]
@@ -113,9 +105,6 @@ def _unpack_context(context: list[JSONValue]) -> list[_Turn] | None:
         return _read_turns(b"".join(number.to_bytes(_WIDTH) for number in context[1:]))
     except (msgspec.DecodeError, UnicodeError):
         return None
-
-
-# ------------------------------------------------------------------------------------------------------ replies
 
 
 class ReplyEncoder(ChatEncoder):

@@ -5,8 +5,6 @@ without ids get generated ids, which are never sent. `Message.extra` stores `too
 call) and every field that `Message` lacks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -32,9 +30,6 @@ _CALLS = "tool_calls"
 #: First characters of a base64 image -> image type.
 _IMAGE_TYPES = {"/9j/": "jpeg", "iVBORw0KGgo": "png", "R0lGOD": "gif", "UklGR": "webp", "Qk0": "bmp"}
 _BASE64 = ";base64,"
-
-
-# ------------------------------------------------------------------------------------------------------- decoding
 
 
 def decode_messages(values: Iterable[JSONValue]) -> tuple[Message, ...]:
@@ -93,9 +88,6 @@ def _calls(value: JSONObject, path: str, ids: CallIdAssigner) -> tuple[tuple[Too
         rest = without(call, "id", "function") | filled({"function": without(body, "name", "arguments")})
         extras |= filled({str(at): rest})
     return tuple(calls), extras
-
-
-# ------------------------------------------------------------------------------------------------------- encoding
 
 
 def encode_messages(request: Request) -> list[JSONObject]:

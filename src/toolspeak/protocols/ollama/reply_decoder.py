@@ -3,8 +3,6 @@
 Calls always arrive whole. Invalid input never raises an exception: it produces a note or a `Failure`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...core.events import Event, Failure, Finish, FinishReason, OpaqueSeen, ReasoningDelta, TextDelta
@@ -34,8 +32,6 @@ class ReplyDecoder(WholeCallDecoder):
         super().__init__(stream)
         self._lines = NDJSONDecoder()
         self._times: JSONObject = {}
-
-    # ------------------------------------------------------------------------------------------- framing
 
     def feed(self, data: bytes) -> list[Event]:
         if self._over:
@@ -76,8 +72,6 @@ class ReplyDecoder(WholeCallDecoder):
     def _whole(self, body: bytes) -> None:
         """Never called, because a non-streamed reply is handled as a stream of one line."""
 
-    # ------------------------------------------------------------------------------------------- reading
-
     def _line(self, line: JSONObject, payload: bytes) -> None:
         self._read += 1
         if line.get("error"):
@@ -105,8 +99,6 @@ class ReplyDecoder(WholeCallDecoder):
         for call in map(object_or_empty, list_or_empty(message.get("tool_calls"))):
             function = object_or_empty(call.get("function"))
             self._whole_call(function.get("name"), call.get("id"), function.get("arguments"))
-
-    # --------------------------------------------------------------------------------------------- the end
 
     def _end(self) -> None:
         if not self._reason and not self._stream and self._read == 1 and not self._bad:

@@ -4,8 +4,6 @@ A call is sent when it is complete; incomplete calls are dropped. Text deltas, t
 byte templates.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
@@ -128,9 +126,6 @@ def timings(parts: Iterable[Opaque]) -> JSONObject:
         if part.kind == TIMINGS and is_object(part.data):
             times = part.data
     return times
-
-
-# ------------------------------------------------------------------------------------------------------ errors
 
 
 def decode_error(status: int, body: bytes, headers: Mapping[str, str]) -> Failure:

@@ -4,8 +4,6 @@ Streaming is the default. `Options.extra` stores every field that `Options` lack
 names, fields of `options` in an object with this name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from ...core.types import SIBLING_FIELDS, JSONObject, JSONValue, Media, Note, Options, Request, ResponseFormat, Tool
@@ -20,9 +18,6 @@ from .messages import PROTOCOL, decode_messages, encode_images, encode_messages
 
 _REQUEST_FIELDS = ("model", "messages", "tools", "stream", "format", "options")
 _COMMON_OPTIONS = ("num_predict", "temperature", "top_p", "seed", "stop")
-
-
-# ------------------------------------------------------------------------------------------------------- decoding
 
 
 def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
@@ -78,9 +73,6 @@ def _response_format(value: JSONValue) -> ResponseFormat | None:
     if value == "json":
         return ResponseFormat()
     return ResponseFormat(object_field(value, "format"))
-
-
-# ------------------------------------------------------------------------------------------------------- encoding
 
 
 def encode_request(request: Request) -> bytes:

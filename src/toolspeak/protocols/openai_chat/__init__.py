@@ -5,8 +5,6 @@ Requests: `decode_request`, `encode_request`, `request_notes` (what could not be
 what the protocol cannot carry.
 """
 
-from __future__ import annotations
-
 from ..shared.fields import ROUTING_FIELDS
 from ..shared.openai_errors import decode_error, encode_error
 from .messages import PROTOCOL

@@ -4,8 +4,6 @@ The structs declare only the fields that toolspeak uses; decoding skips the rest
 because servers send different types. A complete reply has `message` where a chunk has `delta`.
 """
 
-from __future__ import annotations
-
 from operator import attrgetter
 
 import msgspec

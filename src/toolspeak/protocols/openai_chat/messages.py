@@ -6,8 +6,6 @@ and unknown fields under their own names. `ToolResult.extra` stores extra fields
 Legacy function calls become tool calls with generated ids.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import Final, Literal
 

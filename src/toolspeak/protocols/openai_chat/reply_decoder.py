@@ -4,8 +4,6 @@ A non-streamed reply is handled as a stream of one chunk. Invalid input never ra
 or a `Failure`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from functools import partial

@@ -3,8 +3,6 @@
 Text deltas, the bulk of a stream, are written from byte templates.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 

@@ -4,8 +4,6 @@
 `max_completion_tokens` record that the client used these fields; `response_format` stores extra fields of the format.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from ...core.types import (

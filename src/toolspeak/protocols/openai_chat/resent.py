@@ -3,8 +3,6 @@
 The results are those of `decode_request` and `encode_request`, to which unusual requests are left.
 """
 
-from __future__ import annotations
-
 from typing import Final, Literal
 
 import msgspec

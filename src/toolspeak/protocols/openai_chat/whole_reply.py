@@ -7,8 +7,6 @@ Everything that `ReplyDecoder` parses is declared here, too: undeclared values a
 characters and numbers, which `ReplyDecoder` repairs or rejects.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec

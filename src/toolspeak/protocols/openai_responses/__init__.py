@@ -5,8 +5,6 @@ request needs stored responses). Upstream replies: `ReplyDecoder`, `decode_error
 `encode_reply`, `encode_error`. docs/protocols.md lists what the protocol cannot carry.
 """
 
-from __future__ import annotations
-
 from ..shared.openai_errors import decode_error, encode_error
 from .parts import PROTOCOL
 from .reply_decoder import ReplyDecoder

@@ -1,7 +1,5 @@
 """Assembles tool calls from the stream events of a Responses API reply."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 

@@ -6,8 +6,6 @@ message item, `role` (if it is `developer`), `instructions` (if the text came fr
 position: extra fields of a call).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Final
 

@@ -6,8 +6,6 @@ The kind of an opaque part says what it contains. `item:T` is a separate item, `
 as one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Final
 

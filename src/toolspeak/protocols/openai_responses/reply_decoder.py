@@ -4,8 +4,6 @@ The last event of a stream contains the same response object as a non-streamed r
 are skipped. Invalid input never raises an exception: it produces a note or a `Failure`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 from ...core.events import CallArgs, Event, Failure, Finish, FinishReason, OpaqueSeen, ReasoningDelta, TextDelta

@@ -4,8 +4,6 @@ Text deltas, the bulk of a stream, are written from a byte template. Streamed an
 `ResponseBuilder` for the response object. Item ids are derived from the response id and the item number.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec

@@ -4,8 +4,6 @@
 fields of `text` except the format, and a `tool_choice` with details that `ToolChoice` cannot express.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from ...core.parsing.tool_index import toolkit

@@ -4,8 +4,6 @@ A tool in a namespace gets an internal name that starts with the namespace; `Too
 such a tool stores the extra fields of its namespace under `beside`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Final

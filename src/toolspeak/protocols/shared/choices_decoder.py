@@ -3,8 +3,6 @@
 The first choice also gets everything that belongs to no choice, such as usage and errors.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable
 from functools import partial

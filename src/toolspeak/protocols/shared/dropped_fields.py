@@ -1,7 +1,5 @@
 """Notes about everything in a request that another protocol cannot express. All codecs share this wording."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 
 from ...core.types import Media, Message, Note, Opaque, Part, Request, Tool, ToolChoice

@@ -1,7 +1,5 @@
 """Helpers that all codecs share: JSON values, JSON encoding, error objects."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

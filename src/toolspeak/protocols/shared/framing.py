@@ -5,11 +5,9 @@ LF, CR and CRLF end a line; characters such as U+2028 are part of the data. `Fra
 whose frames differ only in one text.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 import msgspec
 
@@ -309,7 +307,7 @@ class FrameTemplate:
         return join_strings(texts) if self._head + self._joint.join(texts) + self._tail == data else None
 
     @classmethod
-    def learn(cls, read: bytes, payload: bytes, key: bytes, text: str) -> FrameTemplate | None:
+    def learn(cls, read: bytes, payload: bytes, key: bytes, text: str) -> Self | None:
         """Derive a template from the payload of a frame in which `text` is the value of `key`.
 
         `read` is the data that contained the frame. It shows how the server formats its frames.

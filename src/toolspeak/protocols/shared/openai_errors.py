@@ -1,7 +1,5 @@
 """Decode and encode error objects of OpenAI's protocols."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -5,11 +5,9 @@ read, adjacent deltas of the same kind are joined. Unreadable events are counted
 After `capture_raw`, events are returned together with their raw bytes (see `passthrough_bytes`).
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import TypeAlias, TypeVar
+from typing import Self, TypeAlias, TypeVar
 
 import msgspec
 
@@ -53,7 +51,7 @@ class EventTemplate(FrameTemplate):
         return join_strings(data[len(self._head) : -len(self._tail)].split(self._joint))
 
     @classmethod
-    def learn_named(cls, read: bytes, event: str, payload: bytes, key: bytes, text: str) -> EventTemplate | None:
+    def learn_named(cls, read: bytes, event: str, payload: bytes, key: bytes, text: str) -> Self | None:
         """Derive a template from the last frame of a read. `event` is the name of its event, or empty."""
         template = FrameTemplate.learn(read, payload, key, text)
         if template is None:

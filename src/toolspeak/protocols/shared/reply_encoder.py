@@ -1,7 +1,5 @@
 """Base class of reply encoders: the state that all protocols need, and how a stream ends."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import TypeAlias
 

@@ -1,7 +1,5 @@
 """Parts of requests that several protocols express in the same way: messages, content, tools and options."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final, Literal, TypeVar
 

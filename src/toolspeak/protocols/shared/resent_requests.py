@@ -3,8 +3,6 @@
 The results are those of a protocol's `decode_request`, to which unusual and invalid requests are left.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Final
 

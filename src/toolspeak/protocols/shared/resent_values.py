@@ -4,8 +4,6 @@ A `ResentValues` maps the bytes of a JSON value to its decoded form, so each mes
 keep the bytes that a decoded value has in a request to an upstream.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 

@@ -4,8 +4,6 @@ Equal declarations yield the same tuple object, so derived data can be cached by
 `core.parsing.tool_index`). Tools are immutable and therefore safe to share.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import wraps
 from typing import TypeAlias

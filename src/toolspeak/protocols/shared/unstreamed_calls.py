@@ -1,7 +1,5 @@
 """Tool calls in Gemini and Ollama, where a call arrives in one piece and may lack an id."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable, Iterator
 

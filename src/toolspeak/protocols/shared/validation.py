@@ -1,7 +1,5 @@
 """Validation of request fields. Every error names the invalid field."""
 
-from __future__ import annotations
-
 from math import isfinite
 
 from ...core.types import JSONObject, JSONValue, is_array, is_object

@@ -4,8 +4,6 @@ A key has 256 random bits and is shown once; only its SHA-256 hash is stored. Sl
 that people choose and reuse. For random keys they would only add time to every request.
 """
 
-from __future__ import annotations
-
 import hashlib
 import secrets
 import time

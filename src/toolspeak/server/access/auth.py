@@ -4,8 +4,6 @@ Clients of five protocols send keys in five places. This module reads all of the
 headers. An invalid toolspeak key is always rejected, even where anonymous access would be allowed.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from typing import Literal, TypeAlias

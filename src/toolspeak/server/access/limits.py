@@ -3,8 +3,6 @@
 Each worker process counts separately, so several workers together admit a multiple of the limit.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections import OrderedDict
@@ -158,9 +156,6 @@ class LimitedUpstream(WrappedUpstream):
             async with aclosing(opened) as batches:
                 async for batch in batches:
                     yield batch
-
-
-# ---- request size
 
 
 def read_object(body: bytes) -> JSONObject:

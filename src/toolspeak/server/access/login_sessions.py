@@ -6,8 +6,6 @@ of a server share and that changes with a restart. Only the worker that handled 
 remembers it.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import hmac

@@ -5,8 +5,6 @@ cross-site. So a loopback server accepts only its own names as Host. No server a
 request, whatever the content type, or lets other sites read its responses.
 """
 
-from __future__ import annotations
-
 from hashlib import blake2b
 
 from ...errors import UsageError

@@ -85,8 +85,6 @@ class HttpRequest:
         self._chunked = False
         self._remaining = 0
 
-    # ---- the request
-
     def add_body(self, piece: bytes) -> None:
         self._body.append(piece)
         self.size += len(piece)
@@ -162,8 +160,6 @@ class HttpRequest:
         headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", length)]
         self.start(500, [*headers, (b"connection", b"close")])
         self.write(_FAILED, False)
-
-    # ---- the response
 
     async def send(self, message: MutableMapping[str, Any]) -> None:
         """Handle an ASGI message: the start of the response or a chunk of its body."""

@@ -4,8 +4,6 @@ Counters are plain integers keyed by tuples of labels, so counting a request tak
 publishes its counters in a file, so any worker can report the sum over all of them.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import shutil
@@ -14,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 import msgspec
 
@@ -53,7 +51,7 @@ class Histogram(msgspec.Struct, gc=False):
     counts: list[int]
     sum: float = 0.0
 
-    def add(self, other: Histogram) -> None:
+    def add(self, other: Self) -> None:
         self.counts = [one + two for one, two in zip(self.counts, other.counts, strict=True)]
         self.sum += other.sum
 
@@ -84,7 +82,7 @@ class Timing(msgspec.Struct):
             histogram.counts[bisect_left(bounds, value)] += 1
             histogram.sum += value
 
-    def add(self, other: Timing) -> None:
+    def add(self, other: Self) -> None:
         for name in ("total", "first_byte", "added"):
             getattr(self, name).add(getattr(other, name))
         for name in ("upstream", "input_tokens", "output_tokens"):
@@ -110,7 +108,7 @@ class Counters(msgspec.Struct):
         timing = self.timings.get(labels)
         return timing if timing is not None else self.timings.setdefault(labels, Timing())
 
-    def add(self, other: Counters) -> None:
+    def add(self, other: Self) -> None:
         for name in ("requests", "events", "responses", "gauges"):
             mine: dict[object, float] = getattr(self, name)
             for key, count in getattr(other, name).items():
@@ -176,9 +174,6 @@ def _read_file(file: Path) -> Counters | None:
     with suppress(OSError), file.open("rb") as stream:
         return decode_counters(stream.read(_MAX_FILE_BYTES))
     return None
-
-
-# ---- time series
 
 
 class MinuteRow(msgspec.Struct):

@@ -5,8 +5,6 @@ One filter redacts the configured secrets and everything that looks like a tools
 a JSON object, or text on a terminal, and contains the id of the current request.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import re

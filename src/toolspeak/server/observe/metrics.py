@@ -5,8 +5,6 @@ request. The number of label values is bounded: for models by the catalogue and 
 Labels must never contain text from a prompt, an answer or a key.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -181,9 +179,6 @@ def gauges_of_this_process() -> dict[str, float]:
         }
     except (ImportError, OSError, ValueError):
         return {}
-
-
-# ---- text format
 
 
 def exposition(counters: Counters, version: str) -> bytes:

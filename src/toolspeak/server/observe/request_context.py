@@ -4,8 +4,6 @@ The context wraps the ASGI `send` to add the `x-request-id` header to the respon
 is handled contain the same id.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import time

@@ -4,8 +4,6 @@ Paths, access levels and protocols come from `routes`, bodies from `openapi.sche
 must work without scripts and external resources.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from html import escape
 

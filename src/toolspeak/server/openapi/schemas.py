@@ -3,8 +3,6 @@
 The schemas themselves are data in `components.json`. Tests compare them with the codecs.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from importlib.resources import files
 from typing import NamedTuple

@@ -3,8 +3,6 @@
 Commands on the same machine use it to find the server. Files that other users own or can read are ignored.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 import tempfile

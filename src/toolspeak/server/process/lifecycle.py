@@ -79,8 +79,6 @@ class Lifecycle:
         self.metrics.resume_from(board.load_previous())
         self._others = board.others
 
-    # ---- requests
-
     def running(self) -> _Running:
         """Return a context manager for the task that handles a model request."""
         return _Running(self._running)
@@ -109,8 +107,6 @@ class Lifecycle:
         values = {"status": context.status, "ms": round(context.seconds() * 1000, 3), **fields}
         _access.info("%s %s", scope["method"], display_path(scope["path"]), extra={"fields": values})
 
-    # ---- pages
-
     async def show(self, page: str, send: Send) -> None:
         """Respond with the metrics, or with whether the server lives or is ready."""
         if page == "metrics":
@@ -135,8 +131,6 @@ class Lifecycle:
             numbers.gauges = {"toolspeak_requests_in_flight": in_flight, "toolspeak_draining": float(self.draining)}
             numbers.gauges |= {"toolspeak_workers": 1.0, **gauges_of_this_process()}
         return numbers
-
-    # ---- shutdown
 
     def break_off(self) -> None:
         """End every running request with an error in the client's protocol."""

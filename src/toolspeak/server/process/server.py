@@ -5,8 +5,6 @@ are refused, and running requests get time to finish before they end with an err
 signal stops the server immediately.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import logging
@@ -109,8 +107,6 @@ class ToolspeakServer(uvicorn.Server):
         if self._worker is None:
             loop.call_later(_PRELOAD_DELAY_SECONDS, loop.run_in_executor, None, load_engine)
 
-    # ---- reload
-
     def reload(self) -> None:
         """Reload the configuration; running requests are not affected."""
         if self._in_terminal and not os.isatty(0):
@@ -130,8 +126,6 @@ class ToolspeakServer(uvicorn.Server):
             return
         _log.warning("configuration reloaded")
         await self._app.replace(gateway)
-
-    # ---- shutdown
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Shut down on a signal. Unlike uvicorn, do not re-raise the signal, so exit handlers run."""
@@ -183,9 +177,6 @@ class ToolspeakServer(uvicorn.Server):
             task.cancel()
         if self._counters is not None:
             self._counters.publish(operation.own_counters(ended=True))
-
-
-# ---- startup
 
 
 def serve(

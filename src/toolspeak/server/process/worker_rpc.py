@@ -4,8 +4,6 @@ Each worker listens on a Unix socket in the counters folder, which only its owne
 that carries JSON in both directions. Dead workers are skipped; workers that do not respond in time are counted as late.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

@@ -4,8 +4,6 @@ The parent opens the socket, forks the workers and then waits for signals. SIGHU
 all workers gracefully, a second one immediately. A worker whose parent has died shuts down. Not available on Windows.
 """
 
-from __future__ import annotations
-
 import atexit
 import logging
 import os

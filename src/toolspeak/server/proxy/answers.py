@@ -4,8 +4,6 @@ If the request needs no changes, one request to the upstream asks for all answer
 requests, because an answer may have to be asked for again, whatever the others are like.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import AsyncGenerator, Sequence

@@ -1,7 +1,5 @@
 """The client protocols: one table row for each, with the codec functions that the server needs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from importlib import import_module
@@ -132,9 +130,6 @@ def _build(name: str) -> ClientProtocol:
         row.answers,
         getattr(codec, "decode_body", None),
     )
-
-
-# ---- progress events for tools that the server runs
 
 
 @runtime_checkable

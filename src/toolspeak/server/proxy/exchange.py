@@ -5,8 +5,6 @@ After a long wait the stream is started anyway and kept alive. If the client dis
 cancelled. Each upstream read becomes one write, and the next read waits until that write completes (back-pressure).
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

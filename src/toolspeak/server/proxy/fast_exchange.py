@@ -43,8 +43,6 @@ class FastExchange(Exchange):
     _seen_writes = 0
     _client_request: Request
 
-    # ---- the request
-
     def plan_now(self, body: bytes, fields: Mapping[str, JSONValue], caller: Caller) -> bool:
         """Plan the turn. Returns False if that has to wait for something. Raises ToolspeakError."""
         self._fields = fields
@@ -117,8 +115,6 @@ class FastExchange(Exchange):
         assert self._planned is not None and self._target is not None
         return self._planned, self._target, self._client_request
 
-    # ---- the turn
-
     @property
     def is_paused(self) -> bool:
         return self._http.connection.write_paused
@@ -180,8 +176,6 @@ class FastExchange(Exchange):
         except Exception:
             _log.exception("request %s failed", self._id)
             await self.refuse(self._internal_error())
-
-    # ---- the client
 
     def _write_now(self, data: bytes, *, more: bool = True) -> None:
         if not self._started:

@@ -5,8 +5,6 @@ upstream, and finally an upstream that accepts any name. Upstreams without confi
 only when a client requests the list, never during a model request.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -153,9 +151,6 @@ class ModelCatalogue:
                     continue
                 first = self._listed[model] == upstream and model not in self._aliases
                 yield (model if first else f"{upstream}:{model}"), ModelLocation(upstream, model)
-
-
-# ---- model lists of upstreams
 
 
 class ListingUpstream(HttpUpstream):

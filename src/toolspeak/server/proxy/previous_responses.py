@@ -5,8 +5,6 @@ response or of one of its items. So the proxy stores responses and their items f
 `store: false`. A tenant can refer only to its own responses.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import msgspec

@@ -5,8 +5,6 @@ of the server tools to offer. Login sessions and admin keys may send the header,
 machine if the server requires no key. For all others it is an error, because a setting must not be ignored silently.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import msgspec

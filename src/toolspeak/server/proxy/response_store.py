@@ -3,8 +3,6 @@
 Each response is stored as its own items plus the ids of all earlier responses, so items are stored only once.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 

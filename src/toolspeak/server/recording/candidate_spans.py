@@ -4,8 +4,6 @@ Positions are not tracked while an answer streams. Instead, the whole text is sc
 This finds the same candidates, because chunk boundaries never change the result.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterator, Sequence
 

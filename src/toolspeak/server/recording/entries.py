@@ -3,8 +3,6 @@
 An entry refers to existing objects instead of copying them. Only the messages of large requests are encoded.
 """
 
-from __future__ import annotations
-
 import struct
 import zlib
 from collections.abc import Mapping, Sequence

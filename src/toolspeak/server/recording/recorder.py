@@ -6,8 +6,6 @@ Entries contain secrets; `views` renders and redacts them on demand. An optional
 permanently.
 """
 
-from __future__ import annotations
-
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence

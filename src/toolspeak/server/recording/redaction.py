@@ -4,8 +4,6 @@ Every text is redacted like a log line. In addition, fields that contain keys ar
 such as the arguments of a tool call.
 """
 
-from __future__ import annotations
-
 import re
 import string
 from collections.abc import Callable, Iterator, Sequence

@@ -4,8 +4,6 @@ A replay has no side effects: the server's tools are offered as before, but no t
 memory is not updated and no client receives the answer.
 """
 
-from __future__ import annotations
-
 import asyncio
 import secrets
 import time

@@ -5,8 +5,6 @@ and a thread sends a batch every half second. Recording must never block a reque
 are dropped and the log reports how many.
 """
 
-from __future__ import annotations
-
 import logging
 import subprocess
 import sys

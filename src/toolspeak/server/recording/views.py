@@ -1,7 +1,5 @@
 """JSON views of recorded requests, redacted: a summary for lists and the full detail, both rendered on demand."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from itertools import pairwise

@@ -7,8 +7,6 @@ at the end of its input. It ignores signals, because a signal to the whole proce
 everything is written.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -3,8 +3,6 @@
 Each page of `routes` has one handler, and none executes a tool. With several workers, results cover all of them.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable
@@ -98,8 +96,6 @@ class PageApi:
         await self._models.close()
         self._sessions.close()
 
-    # ---- general
-
     async def _about(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
         from ... import __version__
 
@@ -110,13 +106,9 @@ class PageApi:
         lists = {name: list(values) for name, values in names.items()}
         return {"version": __version__, "recording": self._recording, "keeping": self._has_store, **lists}
 
-    # ---- requests
-
     async def _replay(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
         changes = read_object(await read_body(scope, receive, _MAX_BODY_BYTES))
         return await self._requests.replay(str(route.fields["id"]), caller, changes)
-
-    # ---- models, metrics, sessions
 
     async def _profiles(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
         profiles = await self._models.profiles(caller)

@@ -3,8 +3,6 @@
 One probe at a time runs in the background. Its progress can be queried.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time
@@ -69,8 +67,6 @@ class ModelsApi:
         learned = use.summary() if use is not None else ""
         planning = {"mode": settings.mode, "profile": profile, "special": special}
         return {**place, **reasons, **planning, **probed, "learned": learned}
-
-    # ---- probes
 
     def progress(self) -> JSONObject:
         return dict(self._progress)

@@ -3,8 +3,6 @@
 The files in `static/` are served unchanged: there is no build step, and nothing is loaded from other hosts.
 """
 
-from __future__ import annotations
-
 import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -4,8 +4,6 @@ Each worker records its own requests; the list merges those of all workers. The 
 worker that recorded it. A replay runs in the worker that received and authenticated the call.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re
@@ -61,8 +59,6 @@ class RequestsApi:
     secrets: Callable[[], Iterable[Secret]] = tuple
     others: AskWorkers = no_other_workers
 
-    # ---- all workers
-
     async def list_requests(self, mark: str) -> JSONObject:
         """List the running requests and the requests after a mark, newest first. Include the next mark.
 
@@ -109,8 +105,6 @@ class RequestsApi:
     async def _ask_others(self, what: str, about: JSONObject) -> JSONValue:
         answers, _ = await self.others(what, about)
         return next(iter(answers), None)
-
-    # ---- this worker
 
     async def answer_worker(self, what: str, about: JSONObject) -> JSONValue:
         if self.recorder is None:

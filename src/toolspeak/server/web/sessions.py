@@ -31,9 +31,6 @@ _PAGE = "page"
 _NOTE_CODES = {name: f"page_{name}" for name in ("plan", "error", "record", "seconds")}
 
 
-# ---- saving chats
-
-
 class ChatCall(msgspec.Struct, frozen=True):
     name: str
     arguments: str = "{}"
@@ -100,9 +97,6 @@ def _parse_arguments(text: str) -> JSONObject:
         return {"arguments": text}
 
 
-# ---- reading sessions
-
-
 def from_transcript(entries: Sequence[Entry]) -> list[JSONValue]:
     """Convert a transcript to pairs of question and answer; consecutive user messages become one question."""
     pairs: list[JSONValue] = []
@@ -147,9 +141,6 @@ def _call_view(record: CallRecord) -> JSONObject:
     outcome = {"result": content, "failed": error, "seconds": record.seconds, "done": result is not None}
     diffs = msgspec.to_builtins(record.diffs)
     return {"id": call.id, "name": call.name, "arguments": arguments, **outcome, "diffs": diffs}
-
-
-# ---- API
 
 
 def owner_of(caller: Caller) -> str:

@@ -4,8 +4,6 @@ A model reads the definitions, so a server could inject a prompt by changing a d
 definition is left out until it is approved again. Changes are detected by hash; the texts are stored to show a diff.
 """
 
-from __future__ import annotations
-
 import hashlib
 
 import msgspec

@@ -4,8 +4,6 @@ Other MCP clients use the same format, so a file can be shared with them. Only f
 working directory is not searched.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import shlex

@@ -6,8 +6,6 @@ wheel for x86 uses, such weights are also faster, but less so. Run with `python 
 the engine.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib
 import subprocess

@@ -172,9 +172,6 @@ def _folder(model: HubName, cache: Path) -> Path:
     return cache / "hub" / f"{model.owner}--{model.name}"
 
 
-# ---- selection of files
-
-
 def _select_files(model: HubName, listed: Iterable[HubFile]) -> list[HubFile]:
     """Return the selected file of the model, or all its parts in order if it is split."""
     usable = {file.path: file for file in listed if _FILE(file.base) and "mmproj" not in file.base.lower()}
@@ -208,9 +205,6 @@ def _parts(first: HubFile, files: Mapping[str, HubFile]) -> list[HubFile]:
     if missing:
         raise WeightsError(f"the part {missing[0]} is missing on the hub", hint="choose another file of the model")
     return [files[name] for name in names]
-
-
-# ---- the hub
 
 
 class _Hub:

@@ -8,8 +8,6 @@ Further lines are `StateCommand`s, answered by one `Ready` each. They save what 
 file, and restore it after a restart, so that the model need not read the prompt again.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 import sys

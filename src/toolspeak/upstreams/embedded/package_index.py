@@ -4,8 +4,6 @@ pip and uv are tried first, because they respect the user's settings (index, pro
 is a function that puts the distribution into a work folder or raises `FetchFailed`.
 """
 
-from __future__ import annotations
-
 import base64
 import importlib.util
 import os

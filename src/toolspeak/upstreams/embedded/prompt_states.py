@@ -5,8 +5,6 @@ only. It is saved after the first answer and restored when the same tools come a
 have said, and only its owner can read it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import os

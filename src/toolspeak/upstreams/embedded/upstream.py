@@ -4,8 +4,6 @@ The model runs in a separate process (`model_process`), which starts with the fi
 and is reached over loopback HTTP. This module prints nothing; to show download progress, call `obtain_weights` first.
 """
 
-from __future__ import annotations
-
 import asyncio
 import importlib.util
 import os

@@ -4,8 +4,6 @@ They are part of a distribution on the Python package index, so the user's index
 and no account is needed. A file is used only if its SHA-256 hash matches the one in this module.
 """
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import os

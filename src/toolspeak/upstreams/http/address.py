@@ -4,8 +4,6 @@ Settings are validated here once, so no value can inject a line into a request. 
 quote its value, because it may be a key.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from urllib.parse import SplitResult, urlsplit

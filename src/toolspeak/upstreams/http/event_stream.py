@@ -209,10 +209,6 @@ def _is_page(content_type: bytes | None) -> bool:
     return content_type is not None and _without_parameters(content_type.decode("latin-1")) == "text/html"
 
 
-def _media_type(source: IncomingResponse) -> str:
-    return _without_parameters(source.header(b"content-type"))
-
-
 def _without_parameters(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower()
 
@@ -231,7 +227,7 @@ def open_reply(
     """
     encoding = source.header(b"content-encoding")
     inflate = inflater(encoding) if encoding else None
-    media = _media_type(source)
+    media = _without_parameters(source.header(b"content-type"))
     if media == "text/html":
         hint = "check the base URL; for OpenAI's protocol it usually ends in /v1"
         page = _plain(inflate, first)[:_MAX_PAGE_BYTES].decode("utf-8", "backslashreplace")

@@ -4,8 +4,6 @@ Only transient errors are retried, and only before the first event. Retries are 
 overloaded service does not get three times the requests. Clock, sleep and randomness are injected.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 import random

@@ -3,8 +3,6 @@
 Redirects are never followed. The API key is sent in one header only and is redacted from errors and notes.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections import Counter, OrderedDict

@@ -4,8 +4,6 @@ TLS certificates are verified. If a pooled connection turns out to be closed, an
 request is sent once more on a new connection. Proxies and HTTP/2 need `httpx2_transport`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 from collections.abc import Callable, Iterable, Mapping

@@ -4,8 +4,6 @@ Text is streamed to the client as it arrives. Calls to server tools run here and
 client tool ends the loop and goes to the client. Closing the iterator cancels the running turn or tools.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import secrets

@@ -3,8 +3,6 @@
 Revision ID: 0001
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import sqlalchemy as sa
