@@ -208,8 +208,6 @@ class Options(msgspec.Struct, frozen=True, gc=False):
     response_format: ResponseFormat | None = None
     #: A grammar for the upstream to enforce, as fields of its protocol (see `engine.constraints`).
     grammar: JSONObject = {}
-    #: The parts of the answer that the grammar leaves out.
-    frame: AnswerFrame | None = None
     #: Fields that only the client's protocol has, spelled as in that protocol.
     extra: JSONObject = {}
     #: Fields of the upstream's protocol, sent unchanged whichever protocol the client uses.
@@ -220,6 +218,8 @@ class Options(msgspec.Struct, frozen=True, gc=False):
     contract: bool = False
     #: Whether an answer precedes the last user message, which may then be a remark that asks for nothing.
     answered: bool = False
+    #: The parts of the answer that the grammar leaves out.
+    frame: AnswerFrame | None = None
 
 
 class Request(msgspec.Struct, frozen=True, gc=False):

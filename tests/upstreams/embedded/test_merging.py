@@ -97,7 +97,7 @@ def test_each_weight_becomes_the_nearest_that_eight_bits_can_say(
         blocks, struct.iter_unpack("<e32b", data[: 34 * len(blocks)]), strict=True
     ):
         reach = max(abs(lowest), abs(lowest + 15 * step))
-        assert scale == pytest.approx(half(reach / 127), rel=0.001)
+        assert scale == pytest.approx(half(reach / 127), rel=0.001, abs=1e-7)
         for weight, number in zip(weights, numbers, strict=True):
             # Half of a step, and what the scale, of 16 bits, is beside the one that was meant.
             assert abs(lowest + weight * step - number * scale) <= 0.5001 * scale + abs(reach - 127 * scale)

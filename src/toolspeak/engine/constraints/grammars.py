@@ -323,10 +323,10 @@ class GrammarBuilder:
     def rest_of_envelope(self, calls: Array, reply: Member | None) -> Expr:
         """Return an expression for the calls up to the closing bracket, or for a reply without any."""
         item = self.value(calls.items, "answer.calls[]")
-        made = Seq((item, *self._more(item, calls.low - 1, calls.high - 1), Literally("]")))
+        filled = Seq((item, *self._more(item, calls.low - 1, calls.high - 1), Literally("]")))
         if reply is None:
-            return made
-        return Alt((made, Seq((Literally("]"), COMMA, self._member(reply, "answer"), Literally("}")))))
+            return filled
+        return Alt((filled, Seq((Literally("]"), COMMA, self._member(reply, "answer"), Literally("}")))))
 
     def _map(self, value: Expr) -> Expr:
         pair = self._pair(self.value(Text(), ""), value)
