@@ -101,13 +101,13 @@ def read_items(name: str) -> list[Item]:
 
 
 def _blocks(name: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield the heading of each block, a line that starts with `### `, and the lines below it."""
+    """Yield the heading of each block, a line that starts with `%% `, and the lines below it."""
     head, lines = "", list[str]()
     for line in (FOLDER / f"{name}.txt").read_text(encoding="utf-8").split("\n"):
-        if line.startswith("### "):
+        if line.startswith("%% "):
             if head:
                 yield head, lines
-            head, lines = line[4:], []
+            head, lines = line[3:], []
         else:
             lines.append(line)
     if head:
