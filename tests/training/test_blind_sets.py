@@ -210,7 +210,7 @@ def test_a_task_runs_in_its_own_world(tmp_path: Path):
     results = Results("", items)
 
     async def run() -> None:
-        async with AsyncClient(Scripted(script)) as client:
+        async with AsyncClient(Scripted(*([text] for text in script))) as client:
             await run_tasks(items, client, results.record)
 
     asyncio.run(run())
