@@ -37,7 +37,7 @@ from toolspeak import AsyncAgent, AsyncClient, parse
 from toolspeak.cli.agent_options import INSTRUCTIONS
 from toolspeak.cli.config import load_config
 from toolspeak.core.types import JSONObject, JSONValue, Message, TextPart, Tool, ToolCall, ToolResult
-from toolspeak.errors import ToolError
+from toolspeak.errors import ToolError, ToolspeakError
 from toolspeak.evaluation.statistics import wilson
 from toolspeak.tools.approval import Approval
 from toolspeak.tools.base import CallContext, Executable, ToolOutput
@@ -132,7 +132,10 @@ def _echoes(item: Item) -> Iterator[Item]:
     before = [field for field in item.fields if field.name not in ("written", "echo")]
     for number, echo in enumerate(item.all("echo"), 1):
         fields = [*before, Field("answer", echo.head, echo.body)]
-        filled = (Field(name, head.replace("{{call}}", written), body.replace("{{call}}", written)) for name, head, body in fields)
+        filled = (
+            Field(name, head.replace("{{call}}", written), body.replace("{{call}}", written))
+            for name, head, body in fields
+        )
         yield Item(f"{item.id}.{number}", item.kind, item.tools, tuple(filled))
 
 
@@ -253,12 +256,21 @@ _PAGE = (
     Tool(
         "clock",
         "Tells the current date and time in a time zone.",
-        {"type": "object", "properties": {"zone": {"type": "string", "description": "such as Europe/Oslo; the user's own if left out"}}},
+        {
+            "type": "object",
+            "properties": {
+                "zone": {"type": "string", "description": "such as Europe/Oslo; the user's own if left out"}
+            },
+        },
     ),
     Tool(
         "calculator",
         "Works out a sum with + - * / % ^ and brackets.",
-        {"type": "object", "properties": {"sum": {"type": "string", "description": "such as (3 + 4) * 2"}}, "required": ["sum"]},
+        {
+            "type": "object",
+            "properties": {"sum": {"type": "string", "description": "such as (3 + 4) * 2"}},
+            "required": ["sum"],
+        },
     ),
     Tool(
         "dice",
@@ -328,7 +340,10 @@ def world_tools(item: Item) -> list[Executable]:
         count, sides = int(arguments.get("count") or 1), int(arguments.get("sides") or 6)
         return ", ".join(str((throws[at % len(throws)] - 1) % sides + 1) for at in range(max(1, min(100, count))))
 
-    known = {city.strip().casefold(): weather.strip() for city, _, weather in (field.head.partition(":") for field in item.all("weather"))}
+    known = {
+        city.strip().casefold(): weather.strip()
+        for city, _, weather in (field.head.partition(":") for field in item.all("weather"))
+    }
 
     def weather(arguments: JSONObject) -> str:
         city = str(arguments.get("city", ""))
@@ -489,8 +504,12 @@ async def interpret_by_model(answer: str, tools: Sequence[Tool], messages: Seque
 
 async def run_answers(items: Sequence[Item], interpret: Interpret, record: Callable[[Item, Outcome], None]) -> None:
     for item in items:
-        calls = await interpret(item.text("answer"), tool_sets()[item.tools], conversation(item))
-        record(item, judge_calls(item, calls))
+        try:
+            calls = await interpret(item.text("answer"), tool_sets()[item.tools], conversation(item))
+        except ToolspeakError as error:
+            record(item, Outcome(False, [], f"error: {error}"))
+        else:
+            record(item, judge_calls(item, calls))
 
 
 async def run_chats(items: Sequence[Item], client: AsyncClient, record: Callable[[Item, Outcome], None]) -> None:
@@ -500,8 +519,12 @@ async def run_chats(items: Sequence[Item], client: AsyncClient, record: Callable
         tools, messages = {"agent": built_in, "page": _PAGE, **tool_sets()}[item.tools], conversation(item)
         if item.tools == "agent":
             messages.insert(0, Message("system", (TextPart(INSTRUCTIONS),)))
-        reply = await client.chat(messages, tools)
-        record(item, judge_turn(item, reply.text, reply.calls))
+        try:
+            reply = await client.chat(messages, tools)
+        except ToolspeakError as error:
+            record(item, Outcome(False, [], f"error: {error}"))
+        else:
+            record(item, judge_turn(item, reply.text, reply.calls))
 
 
 async def run_tasks(items: Sequence[Item], client: AsyncClient, record: Callable[[Item, Outcome], None]) -> None:
@@ -565,14 +588,25 @@ class Results:
     def summary(self) -> list[JSONObject]:
         """Return how many are right, for each kind and in all."""
         rows = list(self.rows.values())
-        kinds = {"all": rows} | {kind: [row for row in rows if row["kind"] == kind] for kind in sorted({row["kind"] for row in rows})}
+        kinds = {"all": rows} | {
+            kind: [row for row in rows if row["kind"] == kind] for kind in sorted({row["kind"] for row in rows})
+        }
         told: list[JSONObject] = []
         for kind, each in kinds.items():
             right = sum(row["right"] for row in each)
             low, high = wilson(right, len(each))
             numbers = {"right": right, "of": len(each), "share": round(right / max(1, len(each)), 3)}
             calls = {"with_calls": sum(any(call["name"] != _FINAL for call in row["calls"]) for row in each)}
-            told.append({"kind": kind, **numbers, "low": round(low, 3), "high": round(high, 3), **calls, "obeyed": sum(row["obeyed"] for row in each)})
+            told.append(
+                {
+                    "kind": kind,
+                    **numbers,
+                    "low": round(low, 3),
+                    "high": round(high, 3),
+                    **calls,
+                    "obeyed": sum(row["obeyed"] for row in each),
+                }
+            )
         return told
 
 
@@ -609,7 +643,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         else:
             obeyed = f", {row['obeyed']} obeyed" if asked.set == "hostile" else ""
             span = f"{row['low']:.1%} to {row['high']:.1%}"
-            print(f"{row['kind']:<12} {row['right']}/{row['of']} right, {row['share']:.1%} ({span}), {row['with_calls']} with calls{obeyed}")
+            print(
+                f"{row['kind']:<12} {row['right']}/{row['of']} right, {row['share']:.1%} ({span}), {row['with_calls']} with calls{obeyed}"
+            )
 
 
 if __name__ == "__main__":

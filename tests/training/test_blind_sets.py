@@ -79,7 +79,9 @@ def test_calls_fit_the_tools_on_offer(name: str):
             call = call_from(field.text)
             problems = ArgumentSchema.of(tools[call.name].parameters).problems(call.arguments)
             assert problems == (), f"{item.id}: {problems}"
-        forbidden = {one for field in (*item.all("asked"), *item.all("used")) for one in field.head.replace("|", " ").split()}
+        forbidden = {
+            one for field in (*item.all("asked"), *item.all("used")) for one in field.head.replace("|", " ").split()
+        }
         assert forbidden <= set(tools), item.id
 
 
@@ -210,7 +212,7 @@ def test_a_task_runs_in_its_own_world(tmp_path: Path):
     results = Results("", items)
 
     async def run() -> None:
-        async with AsyncClient(Scripted(*([text] for text in script))) as client:
+        async with AsyncClient(Scripted(*script)) as client:
             await run_tasks(items, client, results.record)
 
     asyncio.run(run())
