@@ -38,6 +38,8 @@ _HELD_OUT = 14
 #: How often a request has something around it, as `wording` knows it.
 _AROUND = 0.35
 _TRIES = 20
+#: What is said as a list in a sentence.
+_LISTED = frozenset(("said", "all", "folders", "files", "dice", "lines"))
 
 
 class Step(NamedTuple):
@@ -291,7 +293,7 @@ class Asked:
         for _ in range(rng.randint(*self._task.others)):
             path = str(drawn("anyfile", rng, {}))
             if not any(each.lower() == path.lower() for each in self._there()):
-                self._write(path, str(drawn(f"notes({rng.choice(['0,2', '1,5', '4,12'])})", rng, {})))
+                self._write(path, str(drawn(f"notes({rng.choice(['1,2', '1,5', '4,12'])})", rng, {})))
 
     def _there(self) -> list[str]:
         return [each.name for each in self._desk.path.iterdir()]
@@ -355,8 +357,8 @@ class Asked:
             if name in self._values and name != "can":
                 value = self._values[name]
                 text = attribute(value, of, self._desk.path) if of else str(value)
-                if text and text not in self._said:
-                    found.append(text)
+                parts = re.split(r", | and ", text) if of in _LISTED else text.split("\n")
+                found += [each for each in map(str.strip, parts) if each and each not in self._said]
         return tuple(dict.fromkeys(found))
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 
 from . import pools
 from .product_tools import ZONES
-from .values import kind, listed
+from .values import kind
 
 __all__ = ["SLOT", "Called", "Lines", "Place", "Value", "attribute", "compared", "drawn", "filled"]
 
@@ -217,7 +217,7 @@ def attribute(value: Value, of: str, folder: Path | None) -> str:
 
 def joined(things: list[str]) -> str:
     """Several things as a list in a sentence."""
-    return listed(random.Random(len(things)), things)
+    return " and ".join(filter(None, (", ".join(things[:-1]), things[-1]))) if things else ""
 
 
 _TEXTS: dict[str, Callable[[str], str]] = {
@@ -327,6 +327,7 @@ def _warmth(text: str) -> str:
 
 
 _RESULTS: dict[str, Callable[[str], str]] = {
+    "shown": lambda text: re.sub(r"\n\[\d+ more lines\]$", "", text),
     "said": lambda text: joined(text.split("\n")),
     "count": lambda text: str(len(text.split("\n"))),
     "first": lambda text: text.split("\n")[0],
