@@ -3,7 +3,7 @@
 A file of `product/*.txt` is a list of tasks with a blank line between. `task name`, and `uses`, `lacks` with names of tools that must or must not
 be offered; `set slot = kind` draws a value, `file path = text` makes a file, `others low high` makes some more. Lines with `>` are
 requests; `call tool {arguments}` is a round and `also tool {arguments}` a further call in it; lines with `=` are answers; `next` begins what the user says
-after the answer. `like name` takes requests and answers of another task. In an answer `{r}` is the last result, `{r1}` the first
+after the answer. `like name` takes requests and answers of another task, `fails yes` says that a call is to fail. In an answer `{r}` is the last result, `{r1}` the first
 one, `{can}` what the tools can do. What an answer says and the user has not said must stand in it.
 
 Above: `scenes`, `overlap`. Below: `product_tools`, `product_values`, `blocks`, `held_out`.
@@ -66,6 +66,8 @@ class ProductTask(NamedTuple):
     files: tuple[tuple[str, str], ...]
     others: tuple[int, int]
     parts: tuple[Part, ...]
+    #: Whether one of its calls is meant to fail.
+    fails: bool
 
     @property
     def speaks_only(self) -> bool:
@@ -124,7 +126,7 @@ def _task(block: list[tuple[str, str]], known: dict[str, ProductTask]) -> Produc
                     (sets if mark == "set" else files).append((name, value.replace("\\n", "\n")))
                 case "next":
                     parts.append(([], [], []))
-                case "task" | "uses" | "lacks" | "others" | "like":
+                case "task" | "uses" | "lacks" | "others" | "like" | "fails":
                     head[mark] = rest
                 case _:
                     raise ValueError(f"`{mark}` is unknown")
@@ -140,7 +142,9 @@ def _task(block: list[tuple[str, str]], known: dict[str, ProductTask]) -> Produc
         ]
         uses, lacks = (frozenset(head.get(each, "").split()) for each in ("uses", "lacks"))
         called = frozenset(name for part in whole for step in part.steps for name, _ in step.calls)
-        return ProductTask(head["task"], uses | called, lacks, tuple(sets), tuple(files), (low, high), tuple(whole))
+        return ProductTask(
+            head["task"], uses | called, lacks, tuple(sets), tuple(files), (low, high), tuple(whole), "fails" in head
+        )
     except (KeyError, ValueError, IndexError) as error:
         raise ValueError(f"no task: {' '.join(block[0])} ({error!r})") from error
 
@@ -258,21 +262,32 @@ class Asked:
 
     def __init__(self, task: ProductTask, offer: Offered, rng: random.Random, before: tuple[Message, ...] = ()) -> None:
         self._task = task
+        self._offer = offer
         self._rng = rng
-        self._desk = Desk(rng, offer.work, offer.home, offer.moment)
-        self._can = _can(offer.tools)
-        self._values: dict[str, Value] = {"dir": Place("."), "work": offer.work, "can": self._can}
-        self._messages = before
+        self._before = before
+        self._begin()
+
+    def _begin(self) -> None:
+        offer = self._offer
+        self._desk = Desk(self._rng, offer.work, offer.home, offer.moment)
+        self._values: dict[str, Value] = {"dir": Place("."), "work": offer.work, "can": _can(offer.tools)}
+        self._messages = self._before
         self._said = ""
-        self._count = sum(len(message.calls) for message in before)
+        self._failed = False
+        self._count = sum(len(message.calls) for message in self._before)
 
     def rounds(self) -> list[Round]:
-        """Every turn of it."""
-        try:
-            self._make()
-            return [each for part in self._task.parts for each in self._part(part)]
-        finally:
-            self._desk.close()
+        """Every turn of it. By chance a call may fail that should not, or the other way round; then it is drawn anew."""
+        for _ in range(_TRIES):
+            try:
+                self._make()
+                found = [each for part in self._task.parts for each in self._part(part)]
+            finally:
+                self._desk.close()
+            if self._failed == self._task.fails:
+                return found
+            self._begin()
+        raise ValueError(f"{self._task.name} never goes as it should")
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -293,7 +308,7 @@ class Asked:
         for _ in range(rng.randint(*self._task.others)):
             path = str(drawn("anyfile", rng, {}))
             if not any(each.lower() == path.lower() for each in self._there()):
-                self._write(path, str(drawn(f"notes({rng.choice(['1,2', '1,5', '4,12'])})", rng, {})))
+                self._write(path, str(drawn(f"notes({rng.choice(['1,2', '1,5', '4,12'])})", rng, self._values)))
 
     def _there(self) -> list[str]:
         return [each.name for each in self._desk.path.iterdir()]
@@ -325,6 +340,7 @@ class Asked:
             self._messages = (*self._messages, Message("assistant", calls=tuple(calls)))
             for call in calls:
                 output = self._desk.run(call.name, call.arguments)
+                self._failed |= output.error
                 result = Called(output.content.strip("\n"))
                 called.append((str(next(iter(call.arguments.values()), "")), result))
                 self._values = {**self._values, "r": result, f"r{len(called)}": result}

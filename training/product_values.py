@@ -134,13 +134,19 @@ def _note(rng: random.Random) -> str:
     return re.sub(r"\{([^{}]+)\}", lambda match: str(kind(match[1]).draw(rng).said), rng.choice(_notes()))
 
 
+def _other_note(taken: list[str], rng: random.Random) -> str:
+    """A note that says nothing of what is asked for."""
+    drawn_ = (_note(rng) for _ in range(20))
+    return next((each for each in drawn_ if not any(one in each.lower() for one in taken if len(one) > 2)), "")
+
+
 def _several(draw: Callable[[random.Random], str], low: int, high: int, mark: str, rng: random.Random) -> Lines:
     found: dict[str, None] = {}
     for _ in range(99):
         if len(found) >= rng.randint(low, high):
             break
         found[draw(rng)] = None
-    things = tuple(found)
+    things = tuple(filter(None, found))
     return Lines(things, mark, rng.choice(things) if things else "")
 
 
@@ -170,7 +176,8 @@ def drawn(spec: str, rng: random.Random, values: Mapping[str, Value]) -> Value:
         return filled(rng.choice(body.split(";")), values, None)
     if name == "notes":
         low, high = map(int, body.split(","))
-        return _several(_note, low, high, rng.choice(["", "", "- "]), rng)
+        taken = [str(each).lower() for each in values.values()]
+        return _several(lambda chance: _other_note(taken, chance), low, high, rng.choice(["", "", "- "]), rng)
     if name == "items":
         of, low, high = body.rsplit(",", 2)
         mark = rng.choice(["- ", "- ", "", "", "* ", "[ ] "])
