@@ -196,8 +196,13 @@ def _plain(spec: str, rng: random.Random) -> str:
 # ---- what is true of values
 
 
+#: Words that only sentences in other languages than English have: numbers are written in digits there.
+_FOREIGN = re.compile(r"\b(?:[Ww]as|[Ww]ie|und|mit|von|zu|mal|[Ww]irf|noch|Leute|Stunden|Stück|Ich|et|de|des|les|[Cc]ombien|plus de|fois|dés|heures|pièces|son|[Tt]ira|cuánto|minutos|per|Quanto|[ÀàEe]s|Additionne|Addiere|Zeilen|Zeig|Montre)\b|¿")
+
+
 def filled(text: str, values: Mapping[str, Value], folder: Path | None, said: bool = False) -> str:
     """The text with its slots filled, with what calls hold or with what a person says; what is no slot stays."""
+    foreign = said and bool(_FOREIGN.search(text))
 
     def one(match: re.Match[str]) -> str:
         name, of = match.groups()
@@ -206,7 +211,8 @@ def filled(text: str, values: Mapping[str, Value], folder: Path | None, said: bo
         value = values[name]
         if of:
             return attribute(value, of, folder)
-        return value.said if said and isinstance(value, Pair) else str(value)
+        in_words = said and isinstance(value, Pair) and (isinstance(value.value, str) or not foreign)
+        return value.said if in_words else str(value)
 
     return SLOT.sub(one, text)
 
@@ -219,6 +225,8 @@ def attribute(value: Value, of: str, folder: Path | None) -> str:
         return _ITEMS[of](value)
     if isinstance(value, Called):
         return _RESULTS[of](value)
+    if isinstance(value, Pair) and of == "said":
+        return value.said
     return _TEXTS[of](str(value))
 
 
