@@ -4,7 +4,8 @@ A file of `product/*.txt` is a list of tasks with a blank line between. `task na
 be offered; `set slot = kind` draws a value, `file path = text` makes a file, `others low high` makes some more. Lines with `>` are
 requests; `call tool {arguments}` is a round and `also tool {arguments}` a further call in it; lines with `=` are answers; `next` begins what the user says
 after the answer. `like name` takes requests and answers of another task, `fails yes` says that a call is to fail. In an answer `{r}` is the last result, `{r1}` the first
-one, `{can}` what the tools can do. What an answer says and the user has not said must stand in it.
+one, `{can}` what the tools can do; `limit` is a slot to compare a
+result with, and `{over}` says yes or no. What an answer says and the user has not said must stand in it.
 
 Above: `scenes`, `overlap`. Below: `product_tools`, `product_values`, `blocks`, `held_out`.
 """
@@ -12,6 +13,7 @@ Above: `scenes`, `overlap`. Below: `product_tools`, `product_values`, `blocks`, 
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 from collections.abc import Iterator
@@ -60,6 +62,8 @@ class ProductTask(NamedTuple):
     """A kind of conversation about the product's tools."""
 
     name: str
+    #: The task whose wordings it has; its own name, where it has its own.
+    like: str
     uses: frozenset[str]
     lacks: frozenset[str]
     sets: tuple[tuple[str, str], ...]
@@ -90,7 +94,7 @@ def _all() -> tuple[ProductTask, ...]:
 @cache
 def written(held_out: bool = False) -> tuple[ProductTask, ...]:
     """The tasks that are trained on, or the others."""
-    return tuple(task for task in _all() if is_held_out(task.name, _HELD_OUT) == held_out)
+    return tuple(task for task in _all() if is_held_out(task.like, _HELD_OUT) == held_out)
 
 
 def read(text: str) -> list[ProductTask]:
@@ -143,7 +147,15 @@ def _task(block: list[tuple[str, str]], known: dict[str, ProductTask]) -> Produc
         uses, lacks = (frozenset(head.get(each, "").split()) for each in ("uses", "lacks"))
         called = frozenset(name for part in whole for step in part.steps for name, _ in step.calls)
         return ProductTask(
-            head["task"], uses | called, lacks, tuple(sets), tuple(files), (low, high), tuple(whole), "fails" in head
+            head["task"],
+            known[head["like"]].like if "like" in head else head["task"],
+            uses | called,
+            lacks,
+            tuple(sets),
+            tuple(files),
+            (low, high),
+            tuple(whole),
+            "fails" in head,
         )
     except (KeyError, ValueError, IndexError) as error:
         raise ValueError(f"no task: {' '.join(block[0])} ({error!r})") from error
@@ -274,6 +286,7 @@ class Asked:
         self._messages = self._before
         self._said = ""
         self._failed = False
+        self._written = 1_700_000_000
         self._count = sum(len(message.calls) for message in self._before)
 
     def rounds(self) -> list[Round]:
@@ -321,6 +334,8 @@ class Asked:
         while len(text.encode()) + 1 in sizes:  # no two files are of one size
             text += str(drawn("text( ok; x;.; !;;\n-)", self._rng, {})) or "."
         file.write_text(f"{text}\n" if text else "", encoding="utf-8")
+        self._written += 3600  # seconds apart, so that one is the newest
+        os.utime(file, (self._written, self._written))
 
     def _fill(self, text: str, said: bool = False) -> str:
         return filled(text, self._values, self._desk.path, said)
@@ -333,8 +348,9 @@ class Asked:
             text = sentence(text, rng)
         self._said += f"\n{text}"
         self._messages = (*self._messages, Message("user", (TextPart(text),)))
-        called: list[tuple[str, str]] = []
+        count = 0
         for step in part.steps:
+            called: list[tuple[str, str]] = []
             calls = [self._called(*each) for each in step.calls]
             yield Round(self._messages, Answer(tuple(ToolCall(each.name, each.arguments) for each in calls)), what)
             self._messages = (*self._messages, Message("assistant", calls=tuple(calls)))
@@ -343,11 +359,11 @@ class Asked:
                 self._failed |= output.error
                 result = Called(output.content.strip("\n"))
                 called.append((str(next(iter(call.arguments.values()), "")), result))
-                self._values = {**self._values, "r": result, f"r{len(called)}": result}
+                count += 1
+                self._values = {**self._values, "r": result, f"r{count}": result}
                 given = ToolResult(call.id, output.content, call.name, error=output.error)
                 self._messages = (*self._messages, Message("tool", results=(given,)))
-        if len(called) > 1:
-            self._values = {**self._values, **compared(called)}
+            self._values = {**self._values, **compared(called, self._values.get("limit"))}
         written_ = rng.choice(part.answers)
         answer = self._fill(written_)
         yield Round(self._messages, Answer((), answer), "product_told" if part.steps else what, self._holds(written_))

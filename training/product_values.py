@@ -286,6 +286,8 @@ def _of_disk(place: Place, of: str, folder: Path | None) -> str:
     if of in ("largest_size", "smallest_size"):
         return str(files[-1 if of == "largest_size" else 0].stat().st_size)
     names = sorted(each.name for each in files)
+    if of in ("newest", "oldest"):
+        return sorted(files, key=lambda each: each.stat().st_mtime)[-1 if of == "newest" else 0].name
     sums = " + ".join(str(each.stat().st_size) for each in sorted(files))
     held = {"count": str(len(names)), "said": joined(names), "sum": sums, "folders": joined(inner)}
     return {**held, "all": joined(sorted([*names, *inner])), "folder_count": str(len(inner))}[of]
@@ -335,10 +337,7 @@ def _sky(text: str) -> str:
     return found.group(1) if found else next(each for each in words.split(", ") if not re.search(r"°|km/h", each))
 
 
-def _warmth(text: str) -> str:
-    found = re.search(r'(?:"temp\w*": (-?\d+)|(-?\d+) ?°C)', text)
-    assert found is not None, text
-    return found.group(1) or found.group(2)
+_WARMTH = re.compile(r'"temp\w*": (-?\d+)|(-?\d+) ?°C')
 
 
 _RESULTS: dict[str, Callable[[str], str]] = {
@@ -367,7 +366,7 @@ _RESULTS: dict[str, Callable[[str], str]] = {
     "one": lambda text: text.split(", ")[0],
     "two": lambda text: text.split(", ")[1],
     "dice": lambda text: joined(text.split(", ")),
-    "temp": _warmth,
+    "temp": lambda text: _number(text),
     "sky": _sky,
     "file": _match(1),
     "line": _match(2),
@@ -379,14 +378,19 @@ _RESULTS: dict[str, Callable[[str], str]] = {
 }
 
 
-def compared(called: list[tuple[str, str]]) -> dict[str, Value]:
-    """What comes of several results together: of which of them the number is highest, and how far they are apart.
+def compared(called: list[tuple[str, str]], limit: Value | None = None) -> dict[str, Value]:
+    """What comes of the results of one round together: where the number is highest, how far they are apart, whether one is over a limit.
 
     `called`: what each call was about, and what it gave.
     """
-    numbers = {about: float(_warmth(text) if "°" in text or '"' in text else (_numbers(text) or ["0"])[0]) for about, text in called}
-    if not numbers:
-        return {}
+    numbers = {about: float(_number(text)) for about, text in called}
     high, low = max(numbers, key=numbers.__getitem__), min(numbers, key=numbers.__getitem__)
-    apart = _rounded(str(numbers[high] - numbers[low]))
-    return {"high": high, "low": low, "most": _rounded(str(numbers[high])), "least": _rounded(str(numbers[low])), "apart": apart}
+    most, least = numbers[high], numbers[low]
+    found: dict[str, Value] = {"high": high, "low": low, "most": _rounded(str(most)), "least": _rounded(str(least))}
+    return found if limit is None else {**found, "over": "Yes" if most > float(str(limit)) else "No"}
+
+
+def _number(text: str) -> str:
+    """The number that a result tells; of weather its temperature."""
+    weather = _WARMTH.search(text)
+    return next(filter(None, weather.groups())) if weather else (_numbers(text) or ["0"])[0]
