@@ -126,8 +126,8 @@ def _task(block: list[tuple[str, str]], known: dict[str, ProductTask]) -> Produc
                 case "also":
                     steps[-1].append(_call(rest))
                 case "set" | "file":
-                    name, value = rest.split(" = ", 1)
-                    (sets if mark == "set" else files).append((name, value.replace("\\n", "\n")))
+                    name, _, value = rest.partition(" =")
+                    (sets if mark == "set" else files).append((name, value.strip().replace("\\n", "\n")))
                 case "next":
                     parts.append(([], [], []))
                 case "task" | "uses" | "lacks" | "others" | "like" | "fails":
