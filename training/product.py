@@ -17,7 +17,7 @@ import os
 import random
 import re
 from collections.abc import Iterator
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -28,7 +28,7 @@ from toolspeak.core.types import JSONValue, Message, TextPart, Tool, ToolCall, T
 from .blocks import blocks
 from .held_out import is_held_out
 from .product_tools import CALCULATOR, CLOCK, DICE, ZONES, Desk, local_tools, weather_tool
-from .product_values import SLOT, Called, Pair, Place, Value, attribute, compared, drawn, filled
+from .product_values import SLOT, Called, Pair, Place, Value, attribute, compared, drawn, filled, is_foreign
 from .render import Answer
 from .wording import sentence
 
@@ -201,7 +201,15 @@ _LISTS: tuple[tuple[str, int], ...] = (
 )
 _AGENT = "final_output"
 _ABOUT_FILES = frozenset((*_LISTS[0][0].split(),))
-_WORKS = ("/home/{0}", "/home/{0}/projects/{1}", "/home/{0}/{1}", "/work/{1}", "/Users/{0}/Documents/{1}", "/tmp/{1}", "/srv/{1}")
+_WORKS = (
+    "/home/{0}",
+    "/home/{0}/projects/{1}",
+    "/home/{0}/{1}",
+    "/work/{1}",
+    "/Users/{0}/Documents/{1}",
+    "/tmp/{1}",
+    "/srv/{1}",
+)
 
 
 def offered(rng: random.Random) -> Offered:
@@ -219,7 +227,15 @@ def offered(rng: random.Random) -> Offered:
         rng.shuffle(names)
     home = rng.choice([each for each in ZONES if each != "UTC"])
     day, month = rng.randint(1, 28), rng.choice([1, 2, 6, 7])
-    moment = datetime(rng.randint(2024, 2028), month, day, rng.randint(0, 23), rng.randint(0, 59), rng.randint(0, 59), tzinfo=timezone.utc)
+    moment = datetime(
+        rng.randint(2024, 2028),
+        month,
+        day,
+        rng.randint(0, 23),
+        rng.randint(0, 59),
+        rng.randint(0, 59),
+        tzinfo=UTC,
+    )
     by_agent = _AGENT in names and rng.random() < 0.9
     return Offered(tuple(every[name] for name in names), INSTRUCTIONS if by_agent else "", work, home, moment)
 
@@ -256,7 +272,6 @@ def conversations(tasks: tuple[ProductTask, ...], offer: Offered, rng: random.Ra
         yield from asked.rounds()
         # Another conversation has other files, so only what is not about files may stand before it.
         before = asked.messages if not task.uses & _ABOUT_FILES and rng.random() < _LATER else ()
-
 
 
 class Round(NamedTuple):
@@ -309,7 +324,9 @@ class Asked:
 
     def _make(self) -> None:
         rng = self._rng
-        for _ in range(_TRIES):  # values that are the same, or in each other, would make answers that are right by chance
+        for _ in range(
+            _TRIES
+        ):  # values that are the same, or in each other, would make answers that are right by chance
             drawn_: dict[str, Value] = dict(self._values)
             for name, spec in self._task.sets:
                 drawn_[name] = drawn(spec, rng, drawn_)
@@ -343,8 +360,9 @@ class Asked:
     def _part(self, part: Part) -> Iterator[Round]:
         rng = self._rng
         what = "product" if part.steps else "product_none"
-        text = self._fill(rng.choice(part.requests), said=True)
-        if text[:1].isupper() and rng.random() < _AROUND and not self._count:
+        request = rng.choice(part.requests)
+        text = self._fill(request, said=True)
+        if request[:1].isupper() and not is_foreign(request) and rng.random() < _AROUND and not self._count:
             text = sentence(text, rng)
         self._said += f"\n{text}"
         self._messages = (*self._messages, Message("user", (TextPart(text),)))

@@ -16,7 +16,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 from toolspeak.agent.calls import run_tool
@@ -35,9 +35,7 @@ CLOCK = Tool(
     "Tells the current date and time in a time zone.",
     {
         "type": "object",
-        "properties": {
-            "zone": {"type": "string", "description": "such as Europe/Oslo; the user's own if left out"}
-        },
+        "properties": {"zone": {"type": "string", "description": "such as Europe/Oslo; the user's own if left out"}},
     },
 )
 CALCULATOR = Tool(
@@ -64,7 +62,9 @@ DICE = Tool(
 
 def weather_tool(rng: random.Random) -> Tool:
     """The tool of the page's and the manual's examples, as people would copy it."""
-    about = rng.choice(["The weather in a city.", "The weather of a city", "Weather in a city.", "Get the current weather."])
+    about = rng.choice(
+        ["The weather in a city.", "The weather of a city", "Weather in a city.", "Get the current weather."]
+    )
     param: JSONObject = {"type": "string"}
     if rng.random() < 0.3:
         param["description"] = rng.choice(["Name of the city", "The city", "City, such as Paris"])
@@ -249,9 +249,7 @@ class Desk:
         self._work = work
         self._home = home
         self._moment = moment
-        self._folder = tempfile.TemporaryDirectory(prefix="desk")
-        self.path = Path(self._folder.name).resolve()
-        self._files = {each.tool.name: each for each in file_tools(self.path)}
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._told: set[int] = set()
         own: dict[str, Callable[[JSONObject], str]] = {
             "calculator": lambda given: calculate(str(given["sum"])),
@@ -261,16 +259,24 @@ class Desk:
         }
         self._own = own
 
+    @cached_property
+    def path(self) -> Path:
+        """The folder. It is made when it is asked for, since most conversations about sums and time need none."""
+        self._folder = tempfile.TemporaryDirectory(prefix="desk")
+        return Path(self._folder.name).resolve()
+
     def close(self) -> None:
         """Remove the folder."""
-        self._folder.cleanup()
+        if self._folder is not None:
+            self._folder.cleanup()
 
     def run(self, name: str, given: JSONObject) -> ToolOutput:
         """What a call gives."""
         if name == "shell":
             return self._shell(str(given["command"]))
-        if name in self._files:
-            return asyncio.run(run_tool(self._files[name], given, CallContext(), None))
+        if name not in self._own:
+            tools = {each.tool.name: each for each in file_tools(self.path)}
+            return asyncio.run(run_tool(tools[name], given, CallContext(), None))
         try:
             return ToolOutput(self._own[name](given))
         except ValueError as error:  # as the page tells it
@@ -315,7 +321,9 @@ class Desk:
         warmth = rng.choice([each for each in range(-12, 37) if each not in self._told])
         self._told.add(warmth)
         sky, wind, wet = rng.choice(_SKIES), rng.randint(2, 60), rng.randint(20, 99)
-        more: JSONObject = rng.choice([{}, {}, {"wind_kmh": wind}, {"humidity": wet}, {"wind_kmh": wind, "humidity": wet}])
+        more: JSONObject = rng.choice(
+            [{}, {}, {"wind_kmh": wind}, {"humidity": wet}, {"wind_kmh": wind, "humidity": wet}]
+        )
         return rng.choice(
             [
                 f"{warmth} °C, {sky}",

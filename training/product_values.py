@@ -17,7 +17,19 @@ from . import pools
 from .product_tools import ZONES
 from .values import kind
 
-__all__ = ["SLOT", "Called", "Lines", "Place", "Value", "attribute", "compared", "drawn", "filled"]
+__all__ = [
+    "SLOT",
+    "Called",
+    "Lines",
+    "Pair",
+    "Place",
+    "Value",
+    "attribute",
+    "compared",
+    "drawn",
+    "filled",
+    "is_foreign",
+]
 
 SLOT = re.compile(r"\{([a-z]\w*)(?:\.(\w+))?\}")
 _LINES = Path(__file__).parent / "product" / "lines.note"
@@ -46,9 +58,6 @@ class Called(str):
     __slots__ = ()
 
 
-Value: TypeAlias = "str | int | float | Lines | Place | Called | Pair"
-
-
 class Pair(NamedTuple):
     """A value as a call holds it, and as a person says it."""
 
@@ -57,6 +66,9 @@ class Pair(NamedTuple):
 
     def __str__(self) -> str:
         return str(self.value)
+
+
+Value: TypeAlias = str | Lines | Pair
 
 
 # ---- drawing
@@ -150,7 +162,7 @@ def _several(draw: Callable[[random.Random], str], low: int, high: int, mark: st
     return Lines(things, mark, rng.choice(things) if things else "")
 
 
-_OWN: dict[str, Callable[[random.Random], "Value"]] = {
+_OWN: dict[str, Callable[[random.Random], Value]] = {
     "textfile": lambda rng: Place(_file("text")(rng)),
     "codefile": lambda rng: Place(_file("code")(rng)),
     "datafile": lambda rng: Place(_file("data")(rng)),
@@ -197,12 +209,21 @@ def _plain(spec: str, rng: random.Random) -> str:
 
 
 #: Words that only sentences in other languages than English have: numbers are written in digits there.
-_FOREIGN = re.compile(r"\b(?:[Ww]as|[Ww]ie|und|mit|von|zu|mal|[Ww]irf|noch|Leute|Stunden|Stück|Ich|et|de|des|les|[Cc]ombien|plus de|fois|dés|heures|pièces|son|[Tt]ira|cuánto|minutos|per|Quanto|[ÀàEe]s|Additionne|Addiere|Zeilen|Zeig|Montre)\b|¿")
+_FOREIGN = re.compile(
+    r"\b(?:[Ww]as|[Ww]ie|[Ww]o|[Ww]er|[Ww]ann|[Ww]elche[rs]?|[Ww]irf|[Ll]ies|[Zz]eig|[Ss]chreibe?|[Ss]etze|[Ss]uche|[Ll]ösche|[Ee]rsetze|[Ll]ege|"
+    r"und|mit|von|zu|mal|noch|Leute|Stunden|Stück|Ich|et|de|des|les|du|[Cc]ombien|[Qq]uel(?:le)?s?|[Ll]is|[Ll]ance|[Tt]ire|[Mm]ontre|[Cc]rée|"
+    r"[Tt]rouve|[Ss]upprime|[Éé]cris|[Aa]joute|fois|dés|heures|pièces|son|[Tt]ira|[Cc]uánto|minutos|per|Quanto|Additionne|Addiere|Rest)\b|[¿«]| [?!]$"
+)
+
+
+def is_foreign(text: str) -> bool:
+    """Whether a request is most likely not English."""
+    return bool(_FOREIGN.search(text))
 
 
 def filled(text: str, values: Mapping[str, Value], folder: Path | None, said: bool = False) -> str:
     """The text with its slots filled, with what calls hold or with what a person says; what is no slot stays."""
-    foreign = said and bool(_FOREIGN.search(text))
+    foreign = said and is_foreign(text)
 
     def one(match: re.Match[str]) -> str:
         name, of = match.groups()
@@ -212,7 +233,7 @@ def filled(text: str, values: Mapping[str, Value], folder: Path | None, said: bo
         if of:
             return attribute(value, of, folder)
         in_words = said and isinstance(value, Pair) and (isinstance(value.value, str) or not foreign)
-        return value.said if in_words else str(value)
+        return value.said if in_words and isinstance(value, Pair) else str(value)
 
     return SLOT.sub(one, text)
 
@@ -340,6 +361,12 @@ def _sky(text: str) -> str:
 _WARMTH = re.compile(r'"temp\w*": (-?\d+)|(-?\d+) ?°C')
 
 
+def _number(text: str) -> str:
+    """The number that a result tells; of weather its temperature."""
+    weather = _WARMTH.search(text)
+    return next(filter(None, weather.groups())) if weather else (_numbers(text) or ["0"])[0]
+
+
 _RESULTS: dict[str, Callable[[str], str]] = {
     "shown": lambda text: re.sub(r"\n\[\d+ more lines\]$", "", text),
     "said": lambda text: joined(text.split("\n")),
@@ -366,7 +393,7 @@ _RESULTS: dict[str, Callable[[str], str]] = {
     "one": lambda text: text.split(", ")[0],
     "two": lambda text: text.split(", ")[1],
     "dice": lambda text: joined(text.split(", ")),
-    "temp": lambda text: _number(text),
+    "temp": _number,
     "sky": _sky,
     "file": _match(1),
     "line": _match(2),
@@ -388,9 +415,3 @@ def compared(called: list[tuple[str, str]], limit: Value | None = None) -> dict[
     most, least = numbers[high], numbers[low]
     found: dict[str, Value] = {"high": high, "low": low, "most": _rounded(str(most)), "least": _rounded(str(least))}
     return found if limit is None else {**found, "over": "Yes" if most > float(str(limit)) else "No"}
-
-
-def _number(text: str) -> str:
-    """The number that a result tells; of weather its temperature."""
-    weather = _WARMTH.search(text)
-    return next(filter(None, weather.groups())) if weather else (_numbers(text) or ["0"])[0]
