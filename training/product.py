@@ -307,11 +307,8 @@ class Asked:
     def rounds(self) -> list[Round]:
         """Every turn of it. By chance a call may fail that should not, or the other way round; then it is drawn anew."""
         for _ in range(_TRIES):
-            try:
-                self._make()
-                found = [each for part in self._task.parts for each in self._part(part)]
-            finally:
-                self._desk.close()
+            self._make()
+            found = [each for part in self._task.parts for each in self._part(part)]
             if self._failed == self._task.fails:
                 return found
             self._begin()
@@ -324,15 +321,13 @@ class Asked:
 
     def _make(self) -> None:
         rng = self._rng
-        for _ in range(
-            _TRIES
-        ):  # values that are the same, or in each other, would make answers that are right by chance
-            drawn_: dict[str, Value] = dict(self._values)
-            for name, spec in self._task.sets:
-                drawn_[name] = drawn(spec, rng, drawn_)
-            if _apart([str(drawn_[name]).lower() for name, spec in self._task.sets if not spec.startswith("at(")]):
+        fixed, kinds = self._values, self._task.sets
+        for _ in range(_TRIES):  # values that are the same, or in each other, would make wrong answers right by chance
+            self._values = dict(fixed)
+            for name, spec in kinds:
+                self._values[name] = drawn(spec, rng, self._values)
+            if _apart([str(self._values[name]).lower() for name, spec in kinds if not spec.startswith("at(")]):
                 break
-        self._values = drawn_
         for path, text in self._task.files:
             self._write(self._fill(path), self._fill(text))
         for _ in range(rng.randint(*self._task.others)):

@@ -12,17 +12,19 @@ import json
 import math
 import random
 import re
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from functools import cache, cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from toolspeak.agent.calls import run_tool
 from toolspeak.core.types import JSONObject, Tool
 from toolspeak.tools.approval import Approval
-from toolspeak.tools.base import CallContext, ToolOutput
+from toolspeak.tools.base import CallContext, Executable, ToolOutput
 from toolspeak.tools.files import file_tools
 from toolspeak.tools.final_output import FinalOutput
 from toolspeak.tools.shell import Shell
@@ -241,6 +243,22 @@ _SHUFFLED = re.compile(r"shuf -r -i (\d+)-(\d+) -n (\d+)")
 _ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
 
 
+class _Bench(NamedTuple):
+    """A folder and the file tools for it."""
+
+    folder: tempfile.TemporaryDirectory[str]
+    path: Path
+    tools: dict[str, Executable]
+
+
+@cache
+def _bench() -> _Bench:
+    """The folder of this process; it goes when the process ends."""
+    folder = tempfile.TemporaryDirectory(prefix="desk")
+    path = Path(folder.name).resolve()
+    return _Bench(folder, path, {each.tool.name: each for each in file_tools(path)})
+
+
 class Desk:
     """Runs calls of the product's tools in a folder of their own."""
 
@@ -249,7 +267,6 @@ class Desk:
         self._work = work
         self._home = home
         self._moment = moment
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._told: set[int] = set()
         own: dict[str, Callable[[JSONObject], str]] = {
             "calculator": lambda given: calculate(str(given["sum"])),
@@ -261,22 +278,18 @@ class Desk:
 
     @cached_property
     def path(self) -> Path:
-        """The folder. It is made when it is asked for, since most conversations about sums and time need none."""
-        self._folder = tempfile.TemporaryDirectory(prefix="desk")
-        return Path(self._folder.name).resolve()
-
-    def close(self) -> None:
-        """Remove the folder."""
-        if self._folder is not None:
-            self._folder.cleanup()
+        """The folder, empty at first. It belongs to the process, so a desk is done with before the next one begins."""
+        for each in _bench().path.iterdir():
+            shutil.rmtree(each) if each.is_dir() else each.unlink()
+        return _bench().path
 
     def run(self, name: str, given: JSONObject) -> ToolOutput:
         """What a call gives."""
         if name == "shell":
             return self._shell(str(given["command"]))
         if name not in self._own:
-            tools = {each.tool.name: each for each in file_tools(self.path)}
-            return asyncio.run(run_tool(tools[name], given, CallContext(), None))
+            assert self.path == _bench().path
+            return asyncio.run(run_tool(_bench().tools[name], given, CallContext(), None))
         try:
             return ToolOutput(self._own[name](given))
         except ValueError as error:  # as the page tells it
