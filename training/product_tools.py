@@ -203,7 +203,7 @@ Europe/Lisbon Lisbon,Portugal 0 1 WET WEST|Europe/Athens Athens,Greece 2 3 EET E
 Europe/Kyiv Kyiv,Ukraine 2 3 EET EEST|Europe/Bucharest Bucharest,Romania 2 3 EET EEST|Europe/Istanbul Istanbul,Turkey 3 3 GMT+3 GMT+3
 Europe/Dublin Dublin,Ireland 0 1 GMT GMT+1|Asia/Tokyo Tokyo,Japan,Osaka 9 9 GMT+9 GMT+9|Asia/Seoul Seoul,South_Korea 9 9 GMT+9 GMT+9
 Asia/Shanghai Shanghai,Beijing,China 8 8 GMT+8 GMT+8|Asia/Singapore Singapore 8 8 GMT+8 GMT+8|Asia/Hong_Kong Hong_Kong 8 8 GMT+8 GMT+8
-Asia/Bangkok Bangkok,Thailand 7 7 GMT+7 GMT+7|Asia/Kolkata Kolkata,India,Mumbai,Delhi 5.5 5.5 GMT+5:30 GMT+5:30|Asia/Dubai Dubai 4 4 GMT+4 GMT+4
+Asia/Bangkok Bangkok,Thailand 7 7 GMT+7 GMT+7|Asia/Kolkata Kolkata,India,Mumbai,Delhi 5.5 5.5 GMT+5:30 GMT+5:30|Asia/Dubai Dubai 4 4 GST GST
 Asia/Kathmandu Kathmandu,Nepal 5.75 5.75 GMT+5:45 GMT+5:45|Asia/Manila Manila 8 8 GMT+8 GMT+8|Asia/Jakarta Jakarta 7 7 GMT+7 GMT+7
 America/New_York New_York,Boston,Miami -5 -4 GMT-5 GMT-4|America/Chicago Chicago,Houston -6 -5 GMT-6 GMT-5|America/Denver Denver -7 -6 GMT-7 GMT-6
 America/Los_Angeles Los_Angeles,San_Francisco,Seattle -8 -7 GMT-8 GMT-7|America/Toronto Toronto -5 -4 GMT-5 GMT-4|America/Sao_Paulo São_Paulo -3 -3 GMT-3 GMT-3
@@ -237,7 +237,7 @@ _SKIES = (
 )  # fmt: skip
 #: Commands whose output hangs on the clock, on chance or on what is installed: they are imitated.
 _PYTHON = re.compile(r'python3 -c "print\(([-+*/%(). \d]+)\)"')
-_DATE = re.compile(r'(?:TZ=(\S+) )?date "?\+([^"]+)"?')
+_DATE = re.compile(r"(?:TZ=(\S+) )?date \+(\S+)")
 _SHUFFLED = re.compile(r"shuf -r -i (\d+)-(\d+) -n (\d+)")
 #: What the environment of a command holds.
 _ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
