@@ -192,7 +192,8 @@ def drawn(spec: str, rng: random.Random, values: Mapping[str, Value]) -> Value:
         return _several(lambda chance: _other_note(taken, chance), low, high, rng.choice(["", "", "- "]), rng)
     if name == "items":
         of, low, high = body.rsplit(",", 2)
-        mark = rng.choice(["- ", "- ", "", "", "* ", "[ ] "])
+        numbers = re.match(r"(?:id|int|num)\(", of)
+        mark = "" if numbers else rng.choice(["- ", "- ", "", "", "* ", "[ ] "])
         return _several(lambda chance: _plain(of, chance), int(low), int(high), mark, rng)
     if spec in _OWN:
         return _OWN[spec](rng)
@@ -256,6 +257,7 @@ def joined(things: list[str]) -> str:
     return " and ".join(filter(None, (", ".join(things[:-1]), things[-1]))) if things else ""
 
 
+_ORDINALS = "zeroth first second third fourth fifth sixth seventh eighth ninth tenth".split()
 _TEXTS: dict[str, Callable[[str], str]] = {
     "text": str,
     "upper": str.upper,
@@ -263,6 +265,7 @@ _TEXTS: dict[str, Callable[[str], str]] = {
     "title": str.title,
     "cap": lambda text: text[:1].upper() + text[1:],
     "short": lambda text: text.split()[0],
+    "ordinal": lambda text: _ORDINALS[int(text)],
 }
 _PATHS: dict[str, Callable[[str], str]] = {
     "name": lambda path: path.rpartition("/")[2],
@@ -277,11 +280,14 @@ _ITEMS: dict[str, Callable[[Lines], str]] = {
     "last_line": lambda lines: lines.mark + lines.things[-1],
     "mark": lambda lines: lines.mark,
     "count": lambda lines: str(len(lines.things)),
+    "highest": lambda lines: max(lines.things, key=float),
+    "lowest": lambda lines: min(lines.things, key=float),
+    "text": str,
     "pick": lambda lines: lines.picked,
     "pick_line": lambda lines: lines.mark + lines.picked,
     "pick_number": lambda lines: str(lines.things.index(lines.picked) + 1),
     "said": lambda lines: joined(list(lines.things)),
-    "sum": lambda lines: " + ".join(re.findall(r"\d+(?:\.\d+)?", str(lines))),
+    "plus": lambda lines: " + ".join(lines.things),
 }
 
 
@@ -325,6 +331,10 @@ def _clock(group: int) -> Callable[[str], str]:
         return found.group(group)
 
     return told
+
+
+def _weekday_after(text: str, days: int) -> str:
+    return pools.WEEKDAYS[(pools.WEEKDAYS.index(_clock(1)(text)) + days) % 7]
 
 
 def _match(group: int) -> Callable[[str], str]:
@@ -381,6 +391,11 @@ _RESULTS: dict[str, Callable[[str], str]] = {
     "day": _clock(2),
     "month": _clock(3),
     "year": _clock(4),
+    "tomorrow": lambda text: _weekday_after(text, 1),
+    "yesterday": lambda text: _weekday_after(text, -1),
+    "in_two_days": lambda text: _weekday_after(text, 2),
+    "weekend": lambda text: "Yes" if _clock(1)(text) in ("Saturday", "Sunday") else "No",
+    "part_of_day": lambda text: "afternoon" if int(_clock(6)(text)) >= 12 else "morning",
     "time": _clock(5),
     "hour": lambda text: str(int(_clock(6)(text))),
     "minute": lambda text: str(int(_clock(7)(text))),
