@@ -30,7 +30,7 @@ from .held_out import is_held_out
 from .product_tools import CALCULATOR, CLOCK, DICE, ZONES, Desk, local_tools, weather_tool
 from .product_values import SLOT, Called, Pair, Place, Value, attribute, compared, drawn, filled, is_foreign
 from .render import Answer
-from .wording import sentence
+from .wording import misspelled, sentence
 
 __all__ = ["Asked", "Offered", "ProductTask", "Round", "conversations", "offered", "read", "written"]
 
@@ -40,6 +40,8 @@ _HELD_OUT = 14
 #: How often a request has something around it, as `wording` knows it.
 _AROUND = 0.35
 _TRIES = 20
+#: Signs that are part of what is asked for: a pattern, an ending, a command.
+_TYPED = re.compile(r"[*`$]|\.\{|\w\.\w|^[a-z]+ \{\w+\}")
 #: What is said as a list in a sentence.
 _LISTED = frozenset(("said", "all", "folders", "files", "dice", "lines"))
 
@@ -100,7 +102,8 @@ def written(held_out: bool = False) -> tuple[ProductTask, ...]:
 def read(text: str) -> list[ProductTask]:
     """The tasks of a text. Raises ValueError if one is not written as it should be."""
     found: dict[str, ProductTask] = {}
-    for block in blocks(text):
+    # What takes over the words of another comes after all that have their own.
+    for block in sorted(blocks(text), key=lambda block: any(mark == "like" for mark, _ in block)):
         task = _task(block, found)
         if task.name in found:
             raise ValueError(f"two tasks are called {task.name}")
@@ -194,6 +197,8 @@ _LISTS: tuple[tuple[str, int], ...] = (
     (_READING, 5),
     (f"{_READING} write_file edit_file", 5),
     (f"{_READING} write_file edit_file shell", 4),
+    (f"clock calculator dice {_READING}", 5),
+    (f"clock calculator dice {_READING} write_file edit_file shell", 5),
     ("clock calculator dice", 14),
     ("clock calculator dice get_weather", 12),
     (f"{_READING} write_file edit_file shell clock calculator dice get_weather", 6),
@@ -266,7 +271,7 @@ def conversations(tasks: tuple[ProductTask, ...], offer: Offered, rng: random.Ra
     fitting = [task for task in tasks if task.fits(offer.names)]
     talk, work = ([task for task in fitting if task.speaks_only == only] for only in (True, False))
     before: tuple[Message, ...] = ()
-    for _ in range(count):
+    for _ in range(count if fitting else 0):
         task = rng.choice(talk if talk and (not work or rng.random() < _TALK) else work)
         asked = Asked(task, offer, rng, before)
         yield from asked.rounds()
@@ -356,6 +361,8 @@ class Asked:
         rng = self._rng
         what = "product" if part.steps else "product_none"
         request = rng.choice(part.requests)
+        if not is_foreign(request) and not _TYPED.search(request):
+            request = misspelled(request, rng)
         text = self._fill(request, said=True)
         if request[:1].isupper() and not is_foreign(request) and rng.random() < _AROUND and not self._count:
             text = sentence(text, rng)

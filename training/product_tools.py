@@ -194,23 +194,25 @@ def _printed(asked: re.Match[str]) -> str:
 
 #: Time zones: places that are said for them, hours from UTC in January and in July, and what the zone is called then.
 _ZONES = """
-Europe/Oslo Oslo,Norway 1 2 CET CEST|Europe/Berlin Berlin,Germany,Munich,Hamburg 1 2 CET CEST|Europe/Paris Paris,France,Lyon 1 2 CET CEST
-Europe/Madrid Madrid,Spain,Barcelona 1 2 CET CEST|Europe/Rome Rome,Italy,Milan 1 2 CET CEST|Europe/Vienna Vienna,Austria 1 2 CET CEST
+Europe/Oslo Oslo,Norway 1 2 CET CEST|Europe/Berlin Berlin,Germany,Munich,Hamburg,Cologne,Frankfurt 1 2 CET CEST|Europe/Paris Paris,France,Lyon,Marseille,Nice 1 2 CET CEST
+Europe/Madrid Madrid,Spain,Barcelona,Seville,Valencia 1 2 CET CEST|Europe/Rome Rome,Italy,Milan,Naples,Venice 1 2 CET CEST|Europe/Vienna Vienna,Austria 1 2 CET CEST
 Europe/Warsaw Warsaw,Poland 1 2 CET CEST|Europe/Prague Prague 1 2 CET CEST|Europe/Stockholm Stockholm,Sweden 1 2 CET CEST
 Europe/Zurich Zurich,Switzerland 1 2 CET CEST|Europe/Amsterdam Amsterdam 1 2 CET CEST|Europe/Brussels Brussels,Belgium 1 2 CET CEST
-Europe/Copenhagen Copenhagen,Denmark 1 2 CET CEST|Europe/Budapest Budapest,Hungary 1 2 CET CEST|Europe/London London,England 0 1 GMT BST
-Europe/Lisbon Lisbon,Portugal 0 1 WET WEST|Europe/Athens Athens,Greece 2 3 EET EEST|Europe/Helsinki Helsinki,Finland 2 3 EET EEST
+Europe/Copenhagen Copenhagen,Denmark 1 2 CET CEST|Europe/Budapest Budapest,Hungary 1 2 CET CEST|Europe/London London,England,Manchester,Edinburgh 0 1 GMT BST
+Europe/Lisbon Lisbon,Portugal,Porto 0 1 WET WEST|Europe/Athens Athens,Greece 2 3 EET EEST|Europe/Helsinki Helsinki,Finland 2 3 EET EEST
 Europe/Kyiv Kyiv,Ukraine 2 3 EET EEST|Europe/Bucharest Bucharest,Romania 2 3 EET EEST|Europe/Istanbul Istanbul,Turkey 3 3 GMT+3 GMT+3
-Europe/Dublin Dublin,Ireland 0 1 GMT GMT+1|Asia/Tokyo Tokyo,Japan,Osaka 9 9 GMT+9 GMT+9|Asia/Seoul Seoul,South_Korea 9 9 GMT+9 GMT+9
+Europe/Dublin Dublin,Ireland 0 1 GMT GMT+1|Asia/Tokyo Tokyo,Japan,Osaka,Kyoto 9 9 GMT+9 GMT+9|Asia/Seoul Seoul,South_Korea 9 9 GMT+9 GMT+9
 Asia/Shanghai Shanghai,Beijing,China 8 8 GMT+8 GMT+8|Asia/Singapore Singapore 8 8 GMT+8 GMT+8|Asia/Hong_Kong Hong_Kong 8 8 GMT+8 GMT+8
-Asia/Bangkok Bangkok,Thailand 7 7 GMT+7 GMT+7|Asia/Kolkata Kolkata,India,Mumbai,Delhi 5.5 5.5 GMT+5:30 GMT+5:30|Asia/Dubai Dubai 4 4 GST GST
+Asia/Bangkok Bangkok,Thailand 7 7 GMT+7 GMT+7|Asia/Kolkata Kolkata,India,Mumbai,Delhi,Chennai 5.5 5.5 GMT+5:30 GMT+5:30|Asia/Dubai Dubai 4 4 GST GST
 Asia/Kathmandu Kathmandu,Nepal 5.75 5.75 GMT+5:45 GMT+5:45|Asia/Manila Manila 8 8 GMT+8 GMT+8|Asia/Jakarta Jakarta 7 7 GMT+7 GMT+7
-America/New_York New_York,Boston,Miami -5 -4 GMT-5 GMT-4|America/Chicago Chicago,Houston -6 -5 GMT-6 GMT-5|America/Denver Denver -7 -6 GMT-7 GMT-6
-America/Los_Angeles Los_Angeles,San_Francisco,Seattle -8 -7 GMT-8 GMT-7|America/Toronto Toronto -5 -4 GMT-5 GMT-4|America/Sao_Paulo São_Paulo -3 -3 GMT-3 GMT-3
+America/New_York New_York,Boston,Miami,Washington,Philadelphia,Atlanta -5 -4 GMT-5 GMT-4|America/Chicago Chicago,Houston,Dallas,Austin,New_Orleans -6 -5 GMT-6 GMT-5|America/Denver Denver,Salt_Lake_City -7 -6 GMT-7 GMT-6
+America/Los_Angeles Los_Angeles,San_Francisco,Seattle,San_Diego,Las_Vegas,California -8 -7 GMT-8 GMT-7|America/Toronto Toronto,Montreal,Ottawa -5 -4 GMT-5 GMT-4|America/Sao_Paulo São_Paulo,Rio_de_Janeiro -3 -3 GMT-3 GMT-3
 America/Argentina/Buenos_Aires Buenos_Aires -3 -3 GMT-3 GMT-3|America/Bogota Bogotá -5 -5 GMT-5 GMT-5|America/Lima Lima,Peru -5 -5 GMT-5 GMT-5
-America/Mexico_City Mexico_City -6 -6 GMT-6 GMT-6|Australia/Sydney Sydney 11 10 GMT+11 GMT+10|Australia/Brisbane Brisbane 10 10 GMT+10 GMT+10
+America/Mexico_City Mexico_City -6 -6 GMT-6 GMT-6|Australia/Sydney Sydney,Canberra 11 10 GMT+11 GMT+10|Australia/Brisbane Brisbane 10 10 GMT+10 GMT+10
 Pacific/Auckland Auckland,New_Zealand 13 12 GMT+13 GMT+12|Africa/Nairobi Nairobi,Kenya 3 3 GMT+3 GMT+3|Africa/Lagos Lagos 1 1 GMT+1 GMT+1
-Africa/Johannesburg Johannesburg 2 2 GMT+2 GMT+2|Pacific/Honolulu Honolulu,Hawaii -10 -10 GMT-10 GMT-10|UTC UTC 0 0 UTC UTC
+Africa/Johannesburg Johannesburg 2 2 GMT+2 GMT+2|Asia/Ho_Chi_Minh Hanoi,Vietnam 7 7 GMT+7 GMT+7|Asia/Karachi Karachi,Pakistan 5 5 GMT+5 GMT+5|Asia/Dhaka Dhaka,Bangladesh 6 6 GMT+6 GMT+6|Asia/Taipei Taipei,Taiwan 8 8 GMT+8 GMT+8|Asia/Kuala_Lumpur Kuala_Lumpur,Malaysia 8 8 GMT+8 GMT+8|Europe/Moscow Moscow 3 3 GMT+3 GMT+3
+Africa/Accra Accra,Ghana 0 0 GMT GMT|Atlantic/Reykjavik Reykjavik,Iceland 0 0 GMT GMT|Europe/Sofia Sofia,Bulgaria 2 3 EET EEST|Europe/Riga Riga,Latvia 2 3 EET EEST|America/Halifax Halifax -4 -3 GMT-4 GMT-3|Australia/Perth Perth 8 8 GMT+8 GMT+8
+Pacific/Honolulu Honolulu,Hawaii -10 -10 GMT-10 GMT-10|UTC UTC 0 0 UTC UTC
 """
 ZONES: dict[str, tuple[tuple[str, ...], float, float, str, str]] = {
     name: (tuple(said.replace("_", " ").split(",")), float(winter), float(summer), called, later)
