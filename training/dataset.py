@@ -24,6 +24,7 @@ from toolspeak.core.types import ToolCall
 from .family import Family, families
 from .held_out import is_held_out
 from .intents import Intents
+from .product import written as product_tasks
 from .readings import readers
 from .recorded import Recorded
 from .render import Answer, PlanKind, Turn, prompt, retry_prompt, target
@@ -41,7 +42,7 @@ _WORTH = 32
 #: How much a token counts, in quarters. Of an answer in free words the beginning tells what was decided and counts whole;
 #: the rest could be said in many ways, and should not take the room of what can be right or wrong.
 WHOLE, SLIGHT = 4, 1
-_FREE = frozenset(("irrelevant", "near_miss", "ask_back", "chat"))
+_FREE = frozenset(("irrelevant", "near_miss", "ask_back", "chat", "product_none"))
 _DECIDED = 24
 
 
@@ -85,7 +86,8 @@ def scenes_of(sources: Sources) -> Scenes:
     intents = None if sources.intents is None else Intents(sources.intents)
     recorded = None if sources.recorded is None else Recorded(sources.recorded)
     tasks, read = written(sources.held_out), readers(sources.held_out)
-    return Scenes(split(sources.held_out, sources.everything), seal, chat, intents, recorded, tasks, read)
+    product = product_tasks(sources.held_out)
+    return Scenes(split(sources.held_out, sources.everything), seal, chat, intents, recorded, tasks, read, product)
 
 
 def rendered(scene: Scene) -> tuple[str, str] | None:

@@ -7,7 +7,7 @@ Nothing is learned from a test here. What families share is taken out by hand; r
 request is alike, or where one of their tools is a function of a test, under whatever name and in whatever words: data sets
 that were made with a test in mind hold its functions with other requests. Of BFCL all categories count, also those that were
 given up and the functions of several turns; of Seal-Tools the split `test_out_domain`. What only readers saw to be alike is left
-out by its sum (`alike.txt`). Above: nothing. Below: `family`, `chain_kinds`, `seal`.
+out by its sum (`alike.txt`). Above: nothing. Below: `family`, `chain_kinds`, `product`, `seal`.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from toolspeak.core.types import JSONObject, is_object
 
 from .chain_kinds import TRAINED
 from .family import families
+from .product import written as product_tasks
 from .readings import readers
 from .seal import rows_of
 from .tasks import written
@@ -220,6 +221,13 @@ def in_tasks(test: Test) -> None:
         print(request, "| of a task")
 
 
+def in_product(test: Test) -> None:
+    """Print the requests to the product's own tools that a test asks as well. The tools are what they are."""
+    parts = [part for task in (*product_tasks(), *product_tasks(held_out=True)) for part in task.parts]
+    for request in filter(test.words, dict.fromkeys(chain(*(part.requests for part in parts)))):
+        print(request, "| of the product's tools")
+
+
 def seen_by_readers() -> frozenset[str]:
     """The sums of requests with tools that readers found alike with those of a test where the comparison did not."""
     return frozenset((Path(__file__).parent / "alike.txt").read_text(encoding="utf-8").split())
@@ -259,6 +267,7 @@ def main() -> None:
         for test in tests:
             in_families(test)
             in_tasks(test)
+            in_product(test)
         return
     seen = seen_by_readers()
     for file in sorted(asked.recorded.glob("*.jsonl")):

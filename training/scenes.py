@@ -2,7 +2,7 @@
 
 A group of turns shares its tools, so that the trainer reads the list once for all of them. `Scenes.group` draws one
 group; everything hangs on the seed. Above: `dataset`. Below: `family`, `compose`, `seal`, `recorded`, `chains`, `readings`,
-`results`, `injected`, `render`.
+`results`, `injected`, `product`, `render`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from .compose import Composed
 from .family import GENERIC, Family, Offer, Style
 from .injected import with_orders
 from .intents import IntentOffer, Intents
+from .product import ProductTask, conversations, offered
 from .readings import Reader
 from .recorded import Record, Recorded
 from .render import Answer, PlanKind, Turn
@@ -52,6 +53,8 @@ _REFUSALS = (
     "That isn't something the available tools can handle.", "I'm sorry, none of my tools fits this request.",
     "I can't help with that using the tools available to me.",
 )  # fmt: skip
+#: How often the product's own tools are asked something.
+_WITH_OWN_TOOLS = 0.12
 #: How often a result wants something done that nobody asked for.
 _WITH_ORDERS = 0.3
 #: How often a tool that computes something of its own stands among others: what is found is told, though it could be computed with.
@@ -88,8 +91,10 @@ class Scenes:
         recorded: Recorded | None = None,
         tasks: tuple[Task, ...] = (),
         readers: tuple[Reader, ...] = (),
+        product: tuple[ProductTask, ...] = (),
     ) -> None:
         self._families = families
+        self._product = product
         self._tasks = tasks
         self._readers = readers
         self._seal = seal
@@ -139,6 +144,8 @@ class Scenes:
 
     def group(self, rng: random.Random, kind: PlanKind = "envelope") -> list[Scene]:
         """Turns that share their tools."""
+        if self._product and rng.random() < _WITH_OWN_TOOLS:
+            return self._with_own_tools(rng, kind)
         roll = rng.random()
         style = Style.draw(rng)
         if roll < 0.13:
@@ -165,6 +172,18 @@ class Scenes:
         for _ in range(rng.choice([3, 4, 4, 5])):
             scenes += self._scene(frame, golds, offers, mode, rng, style)
         return scenes
+
+    def _with_own_tools(self, rng: random.Random, kind: PlanKind) -> list[Scene]:
+        """What people ask of the product's own tools, now and then with foreign ones beside."""
+        offer, style = offered(rng), Style.draw(rng)
+        count = rng.choice([0, 0, 0, 0, 1, 2, 3])
+        others = [each.tool for each in self._distractors(list(offer.tools), count, rng, style)]
+        offer = offer._replace(tools=tuple(_once([*others, *offer.tools])))
+        frame = self._frame(rng, list(offer.tools), ToolChoice(), kind)
+        if offer.system:
+            frame = frame._replace(messages=(Message("system", (TextPart(offer.system),)),))
+        rounds = conversations(self._product, offer, rng, rng.choice([2, 2, 3]))
+        return [_scene(frame, each.messages, each.answer, each.what, each.holds) for each in rounds]
 
     def _choice(self, rng: random.Random, golds: list[AnyOffer]) -> tuple[ToolChoice, str]:
         roll = rng.random()
