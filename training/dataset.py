@@ -85,7 +85,9 @@ def scenes_of(sources: Sources) -> Scenes:
     intents = None if sources.intents is None else Intents(sources.intents)
     recorded = None if sources.recorded is None else Recorded(sources.recorded)
     tasks, read = written(sources.held_out), readers(sources.held_out)
-    return Scenes(split(sources.held_out, sources.everything), seal, chat, intents, recorded, tasks, read)
+    return Scenes(
+        split(sources.held_out, sources.everything), seal, chat, intents, recorded, tasks, read, sources.held_out
+    )
 
 
 def rendered(scene: Scene) -> tuple[str, str] | None:

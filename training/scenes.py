@@ -2,14 +2,14 @@
 
 A group of turns shares its tools, so that the trainer reads the list once for all of them. `Scenes.group` draws one
 group; everything hangs on the seed. Above: `dataset`. Below: `family`, `compose`, `seal`, `recorded`, `chains`, `readings`,
-`results`, `injected`, `render`.
+`different`, `results`, `injected`, `shares`, `render`.
 """
 
 from __future__ import annotations
 
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from toolspeak.core.types import Message, TextPart, Tool, ToolCall, ToolChoice, ToolResult
@@ -17,6 +17,7 @@ from toolspeak.core.types import Message, TextPart, Tool, ToolCall, ToolChoice, 
 from .chain_kinds import TRAINED, Task
 from .chains import Chain
 from .compose import Composed
+from .different import Part, can_share, join, joints, together
 from .family import GENERIC, Family, Offer, Style
 from .injected import with_orders
 from .intents import IntentOffer, Intents
@@ -25,7 +26,7 @@ from .recorded import Record, Recorded
 from .render import Answer, PlanKind, Turn
 from .results import Result, result
 from .seal import Labelled, Seal, SealOffer
-from .wording import strung
+from .shares import drawn
 
 AnyOffer: TypeAlias = Offer | Composed | SealOffer | IntentOffer
 
@@ -63,6 +64,9 @@ _BY_HAND, _WITH_ANOTHER = 0.65, 0.35
 #: How often one of two recorded requests comes without its own tools, how often those that are there are near to it, and of
 #: how many they are the nearest.
 _APART, _NEAR, _NEAREST_OF = 0.38, 0.6, 60
+#: How often different tools are asked for by recorded requests; how many tools at once, two to four; how often the next is
+#: asked about what the last was asked about; how many tools stand beside; and how long a recorded request may be to be joined.
+_FOREIGN, _TOGETHER, _AKIN, _BESIDE, _LONGEST_PART = 0.3, (46, 32, 22), 0.35, (0, 0, 0, 1, 2, 4, 8), 240
 _VERBS = frozenset(
     "calculate compute find get create list set add check estimate convert search book retrieve send show look generate apply suggest recommend plan open write read start run play translate schedule cancel log reserve order rent deploy block encode count replace change move format install train draw insert publish buy record resize cut delete roll deal mix conjugate define".split()
 )
@@ -88,6 +92,7 @@ class Scenes:
         recorded: Recorded | None = None,
         tasks: tuple[Task, ...] = (),
         readers: tuple[Reader, ...] = (),
+        held_out: bool = False,
     ) -> None:
         self._families = families
         self._tasks = tasks
@@ -96,6 +101,17 @@ class Scenes:
         self._chat = chat
         self._intents = intents
         self._recorded = recorded
+        self._joints = joints(held_out)
+        self._kinds: dict[str, Callable[[random.Random, Style, PlanKind], list[Scene]]] = {
+            "chain": self._chain,
+            "different": self._different,
+        }
+        if readers:
+            self._kinds["reading"] = self._reading
+        if seal is not None:
+            self._kinds["labelled"] = self._labelled
+        if recorded is not None:
+            self._kinds["recorded"] = self._as_recorded
         self._words = {family.key: _content(" ".join([family.key, *family.abouts])) for family in families}
         self._misses = [miss for family in families for miss in family.misses]
         self._by_domain: dict[str, list[Family]] = {}
@@ -139,16 +155,11 @@ class Scenes:
 
     def group(self, rng: random.Random, kind: PlanKind = "envelope") -> list[Scene]:
         """Turns that share their tools."""
-        roll = rng.random()
         style = Style.draw(rng)
-        if roll < 0.13:
-            return self._chain(rng, style, kind)
-        if roll < 0.21 and self._readers:
-            return self._reading(rng, style, kind)
-        if roll < 0.25 and self._seal is not None:
-            return self._labelled(rng, style, kind)
-        if roll < 0.44 and self._recorded is not None:
-            return self._as_recorded(self._recorded, rng, style, kind)
+        make = self._kinds.get(drawn(rng, self._kinds))
+        return self._mixed(rng, style, kind) if make is None else make(rng, style, kind)
+
+    def _mixed(self, rng: random.Random, style: Style, kind: PlanKind) -> list[Scene]:
         count = rng.choices([1, 2, 3, 4, 5, 6, 8, 12, 20], [30, 14, 13, 11, 8, 7, 9, 5, 3])[0]
         golds = [self._offer(rng, style) for _ in range(min(count, rng.choice([1, 2, 3])))]
         golds = list({gold.tool.name: gold for gold in golds}.values())
@@ -196,16 +207,12 @@ class Scenes:
             request, call = gold.ask(rng)
             return [_scene(frame, (_user(request),), Answer((call,)), mode)]
         roll = rng.random()
-        if roll < 0.44:
+        if roll < 0.48:
             return [self._one(frame, gold, rng)]
-        if roll < 0.68:
+        if roll < 0.74:
             request, calls = gold.ask_several(rng, rng.choices([2, 3, 4, 5], [50, 28, 16, 6])[0])
             what = "several" if len(calls) > 1 else "listed"
             return [_scene(frame, (_user(request),), Answer(tuple(calls)), what)]
-        if roll < 0.74 and len(golds) > 1:
-            asked = [each.ask(rng) for each in rng.sample(golds, rng.randint(2, len(golds)))]
-            request = strung([said for said, _ in asked], rng)
-            return [_scene(frame, (_user(request),), Answer(tuple(call for _, call in asked)), "different")]
         if roll < 0.87:
             return self._irrelevant(frame, offers, rng, style)
         if roll < 0.89:
@@ -357,6 +364,57 @@ class Scenes:
     def _task(self, by_hand: bool, rng: random.Random) -> Task:
         return rng.choice(self._tasks) if by_hand else TRAINED.task(rng)
 
+    def _different(self, rng: random.Random, style: Style, kind: PlanKind) -> list[Scene]:
+        """Requests for several tools at once, and one for one of them."""
+        roll = rng.random()
+        if roll < _FOREIGN and self._recorded is not None:
+            return self._foreign(rng, style, kind, self._recorded)
+        count = rng.choices([2, 3, 4], _TOGETHER)[0]
+        golds = [self._offer(rng, style)]
+        while len(golds) < count:
+            golds.append(self._companion(golds, rng, style))
+        domains = [gold.family.domain for gold in golds if isinstance(gold, Offer)]
+        beside = self._distractors([gold.tool for gold in golds], rng.choice(_BESIDE), rng, style, domains)
+        tools = [each.tool for each in (*golds, *beside)]
+        rng.shuffle(tools)
+        frame = self._frame(rng, tools, ToolChoice(), kind)
+        scenes: list[Scene] = []
+        for _ in range(3):
+            some = rng.sample(golds, rng.choice([count, count, rng.randint(2, count)]))
+            request, calls = together(some, self._joints, rng)
+            scenes.append(_scene(frame, (_user(request),), Answer(calls), "different"))
+        return [*scenes, self._one(frame, rng.choice(golds), rng)]
+
+    def _companion(self, golds: list[AnyOffer], rng: random.Random, style: Style) -> AnyOffer:
+        """Another tool to ask for in the same breath, often one that is asked about the same thing."""
+        tools = [gold.tool for gold in golds]
+        domains = [gold.family.domain for gold in golds if isinstance(gold, Offer)]
+        found = self._distractors(tools, 8 if rng.random() < _AKIN else 1, rng, style, domains)
+        last = golds[-1]
+        akin = [each for each in found if isinstance(last, Offer) and isinstance(each, Offer) and can_share(last, each)]
+        return (akin or found)[0] if found else self._offer(rng, style)
+
+    def _foreign(self, rng: random.Random, style: Style, kind: PlanKind, recorded: Recorded) -> list[Scene]:
+        """Recorded requests that were made by different people, as one."""
+        chosen: list[Record] = []
+        for _ in range(12):
+            one = rng.choice(recorded.calling).styled(rng, style)
+            long = len(one.request) > _LONGEST_PART or "\n" in one.request
+            if len(chosen) < 3 and not long and not any(meets(one, each) for each in chosen):
+                chosen.append(one)
+        tools = _once([tool for record in chosen for tool in record.tools])
+        tools += [each.tool for each in self._distractors(tools, rng.choice(_BESIDE), rng, style)]
+        rng.shuffle(tools)
+        frame = self._frame(rng, tools, ToolChoice(), kind)
+        if len(chosen) < 2:
+            return [recorded_scene(frame, record, "") for record in chosen]
+        scenes: list[Scene] = []
+        for count in (2, len(chosen)):
+            parts = [Part(each.request, each.calls) for each in rng.sample(chosen, count)]
+            request, calls = join(parts, self._joints, rng)
+            scenes.append(_scene(frame, (_user(request),), Answer(calls), "different_recorded"))
+        return [*scenes, recorded_scene(frame, rng.choice(chosen), "")]
+
     def _labelled(self, rng: random.Random, style: Style, kind: PlanKind) -> list[Scene]:
         """Requests of Seal-Tools as they were written, each with its own tools among others."""
         assert self._seal is not None
@@ -371,11 +429,13 @@ class Scenes:
         frame = self._frame(rng, listed, ToolChoice(), kind)
         return [_scene(frame, (_user(each.request),), Answer(tuple(each.calls)), "labelled") for each in chosen]
 
-    def _as_recorded(self, recorded: Recorded, rng: random.Random, style: Style, kind: PlanKind) -> list[Scene]:
+    def _as_recorded(self, rng: random.Random, style: Style, kind: PlanKind) -> list[Scene]:
         """Requests with the tools that they were recorded with; two of them where neither serves the other.
 
         Of two, one may come without its own tools: then nothing serves it, though it often seems near.
         """
+        assert self._recorded is not None
+        recorded = self._recorded
         one, other = recorded.draw(rng), recorded.draw(rng)
         apart = rng.random() < _APART
         if apart and other.calls and rng.random() < _NEAR:
