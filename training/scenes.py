@@ -18,6 +18,7 @@ from .chain_kinds import TRAINED, Task
 from .chains import Chain
 from .compose import Composed
 from .different import Part, can_share, join, joints, together
+from .errands import errands
 from .family import GENERIC, Family, Offer, Style
 from .injected import with_orders
 from .intents import IntentOffer, Intents
@@ -27,6 +28,7 @@ from .render import Answer, PlanKind, Turn
 from .results import Result, result
 from .seal import Labelled, Seal, SealOffer
 from .shares import drawn
+from .wording import sentence
 
 AnyOffer: TypeAlias = Offer | Composed | SealOffer | IntentOffer
 
@@ -64,9 +66,9 @@ _BY_HAND, _WITH_ANOTHER = 0.65, 0.35
 #: How often one of two recorded requests comes without its own tools, how often those that are there are near to it, and of
 #: how many they are the nearest.
 _APART, _NEAR, _NEAREST_OF = 0.38, 0.6, 60
-#: How often different tools are asked for by recorded requests; how many tools at once, two to four; how often the next is
+#: How often different tools are asked for by errands that were written by hand and by recorded requests; how many tools at once, two to four; how often the next is
 #: asked about what the last was asked about; how many tools stand beside; and how long a recorded request may be to be joined.
-_FOREIGN, _TOGETHER, _AKIN, _BESIDE, _LONGEST_PART = 0.3, (46, 32, 22), 0.35, (0, 0, 0, 1, 2, 4, 8), 240
+_ERRANDS, _FOREIGN, _TOGETHER, _AKIN, _BESIDE, _LONGEST_PART = 0.2, 0.25, (46, 32, 22), 0.35, (0, 0, 0, 1, 2, 4, 8), 240
 _VERBS = frozenset(
     "calculate compute find get create list set add check estimate convert search book retrieve send show look generate apply suggest recommend plan open write read start run play translate schedule cancel log reserve order rent deploy block encode count replace change move format install train draw insert publish buy record resize cut delete roll deal mix conjugate define".split()
 )
@@ -101,7 +103,7 @@ class Scenes:
         self._chat = chat
         self._intents = intents
         self._recorded = recorded
-        self._joints = joints(held_out)
+        self._joints, self._errands = joints(held_out), errands(families, held_out)
         self._kinds: dict[str, Callable[[random.Random, Style, PlanKind], list[Scene]]] = {
             "chain": self._chain,
             "different": self._different,
@@ -367,7 +369,9 @@ class Scenes:
     def _different(self, rng: random.Random, style: Style, kind: PlanKind) -> list[Scene]:
         """Requests for several tools at once, and one for one of them."""
         roll = rng.random()
-        if roll < _FOREIGN and self._recorded is not None:
+        if roll < _ERRANDS and self._errands:
+            return self._errand(rng, style, kind)
+        if roll < _ERRANDS + _FOREIGN and self._recorded is not None:
             return self._foreign(rng, style, kind, self._recorded)
         count = rng.choices([2, 3, 4], _TOGETHER)[0]
         golds = [self._offer(rng, style)]
@@ -384,6 +388,21 @@ class Scenes:
             request, calls = together(some, self._joints, rng)
             scenes.append(_scene(frame, (_user(request),), Answer(calls), "different"))
         return [*scenes, self._one(frame, rng.choice(golds), rng)]
+
+    def _errand(self, rng: random.Random, style: Style, kind: PlanKind) -> list[Scene]:
+        """Requests for several tools that were written by hand, and one for one of them."""
+        errand = rng.choice(self._errands)
+        offers = [family.offer(rng, style) for family in errand.families]
+        if len({offer.tool.name for offer in offers}) < len(offers):
+            return []
+        domains = [family.domain for family in errand.families]
+        beside = self._distractors([each.tool for each in offers], rng.choice(_BESIDE), rng, style, domains)
+        tools = [each.tool for each in (*offers, *beside)]
+        rng.shuffle(tools)
+        frame = self._frame(rng, tools, ToolChoice(), kind)
+        asked = [errand.ask(offers, rng) for _ in range(2)]
+        scenes = [_scene(frame, (_user(sentence(each.request, rng)),), Answer(each.calls), "errand") for each in asked]
+        return [*scenes, self._one(frame, rng.choice(offers), rng)]
 
     def _companion(self, golds: list[AnyOffer], rng: random.Random, style: Style) -> AnyOffer:
         """Another tool to ask for in the same breath, often one that is asked about the same thing."""
