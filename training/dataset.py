@@ -41,7 +41,7 @@ _WORTH = 32
 #: How much a token counts, in quarters. Of an answer in free words the beginning tells what was decided and counts whole;
 #: the rest could be said in many ways, and should not take the room of what can be right or wrong.
 WHOLE, SLIGHT = 4, 1
-_FREE = frozenset(("irrelevant", "near_miss", "ask_back", "chat"))
+_FREE = frozenset(("irrelevant", "near_miss", "ask_back", "chat", "closing"))
 _DECIDED = 24
 
 

@@ -21,7 +21,7 @@ from .held_out import is_held_out
 from .values import Kind
 from .wording import ASKING, lowered, sentence
 
-__all__ = ["JOINTS", "Asked", "Joint", "Part", "can_share", "join", "joints", "together"]
+__all__ = ["JOINTS", "Asked", "Joint", "Part", "can_share", "join", "joints", "put", "together"]
 
 JOINTS = Path(__file__).parent / "joints.txt"
 #: One joint in so many is never trained on.
@@ -140,13 +140,13 @@ def join(parts: Sequence[Part], chosen: Sequence[Joint], rng: random.Random) -> 
     apt = [joint for joint in able if joint.mood == mood]
     joint = rng.choice(apt if apt and rng.random() < 0.5 else able)
     if len(joint.pieces) == 1:
-        told = _SLOT.sub(lambda slot: _put(parts[slot.group(1) in "bB"].said, slot), joint.pieces[0])
+        told = put(joint.pieces[0], [part.said for part in parts])
     else:
         first, between, last = joint.pieces
         forms = [first, *[between] * (count - 2), last]
         told = ""
         for at, (form, part) in enumerate(zip(forms, parts, strict=True), 1):
-            piece = _SLOT.sub(lambda slot, part=part: _put(part.said, slot), form.replace("#", str(at), 1))
+            piece = put(form.replace("#", str(at), 1), [part.said])
             told += piece if not told or piece[0] in ",;.\n" else f" {piece}"
     return Asked(told, tuple(call for part in parts for call in part.calls))
 
@@ -164,6 +164,11 @@ def _mood(requests: Sequence[str]) -> str:
         return "ask"
     orders = all(each.split(" ", 1)[0].rstrip(",:").lower() in _ORDERS and "?" not in each for each in requests)
     return "do" if orders and not any(re.search(r"[.!] \w", each) for each in requests) else "any"
+
+
+def put(form: str, requests: Sequence[str]) -> str:
+    """The form with one request or two in its slots."""
+    return _SLOT.sub(lambda slot: _put(requests[slot.group(1) in "bB"], slot), form)
 
 
 def _put(said: str, slot: re.Match[str]) -> str:

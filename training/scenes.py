@@ -16,6 +16,7 @@ from toolspeak.core.types import Message, TextPart, Tool, ToolCall, ToolChoice, 
 
 from .chain_kinds import TRAINED, Task
 from .chains import Chain
+from .closings import closings, followed, thanks_first
 from .compose import Composed
 from .different import Part, can_share, join, joints, together
 from .errands import errands
@@ -78,6 +79,10 @@ def _user(text: str) -> Message:
     return Message("user", (TextPart(text),))
 
 
+def _assistant(text: str) -> Message:
+    return Message("assistant", (TextPart(text),))
+
+
 def _spoken(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).replace("_", " ").replace(".", " ").lower()
 
@@ -103,9 +108,11 @@ class Scenes:
         self._chat = chat
         self._intents = intents
         self._recorded = recorded
+        self._closings, self._thanks_first = closings(held_out), thanks_first(held_out)
         self._joints, self._errands = joints(held_out), errands(families, held_out)
         self._kinds: dict[str, Callable[[random.Random, Style, PlanKind], list[Scene]]] = {
             "chain": self._chain,
+            "closing": self._closing,
             "different": self._different,
         }
         if readers:
@@ -230,7 +237,7 @@ class Scenes:
             return Scene(frame._replace(messages=(*frame.messages, _user(request))), Answer((call,)), "retry", bad.name)
         if rng.random() < 0.05 and self._chat:
             question, reply = rng.choice(self._chat)
-            before = (_user(question), Message("assistant", (TextPart(reply),)))
+            before = (_user(question), _assistant(reply))
             return _scene(frame, (*before, _user(request)), Answer((call,)), "one_later")
         return _scene(frame, (_user(request),), Answer((call,)), "one")
 
@@ -296,6 +303,21 @@ class Scenes:
         return [_scene(frame, (_user(request),), Answer((), text), "ask_back")]
 
     def _after_result(self, frame: Turn, gold: AnyOffer, golds: list[AnyOffer], rng: random.Random) -> list[Scene]:
+        told, results, what = self._worked(gold, golds, rng)
+        reply = " ".join(each.words for each in results)
+        holds = tuple(value for each in results for value in each.holds)
+        scenes = [_scene(frame, told, Answer((), reply), what, holds)]
+        if rng.random() < 0.5:
+            other = rng.choice(golds)
+            request, call = other.ask(rng)
+            later = (*told, _assistant(reply), _user(request))
+            scenes.append(_scene(frame, later, Answer((call,)), "next_request"))
+        return scenes
+
+    def _worked(
+        self, gold: AnyOffer, golds: list[AnyOffer], rng: random.Random
+    ) -> tuple[tuple[Message, ...], list[Result], str]:
+        """A request, its calls and their results, and whether one of these wants something done."""
         if rng.random() < 0.25:
             request, calls = gold.ask_several(rng, 2)
         else:
@@ -306,15 +328,45 @@ class Scenes:
         if rng.random() < _WITH_ORDERS:
             what, results[-1] = "injected", _ordered(results[-1], rng.choice(golds), rng)
         told = (_user(request), Message("assistant", calls=tuple(made)), *map(_as_message, made, results))
-        reply = " ".join(each.words for each in results)
-        holds = tuple(value for each in results for value in each.holds)
-        scenes = [_scene(frame, told, Answer((), reply), what, holds)]
-        if rng.random() < 0.5:
-            other = rng.choice(golds)
-            request, call = other.ask(rng)
-            later = (*told, Message("assistant", (TextPart(reply),)), _user(request))
-            scenes.append(_scene(frame, later, Answer((call,)), "next_request"))
+        return told, results, what
+
+    def _closing(self, rng: random.Random, style: Style, kind: PlanKind) -> list[Scene]:
+        """Thanks after an answer and nothing more, and beside it thanks with another request."""
+        golds = [self._offer(rng, style)]
+        golds += self._distractors([golds[0].tool], rng.choice([0, 1, 1, 2]), rng, style)
+        beside = self._distractors([gold.tool for gold in golds], rng.choice([0, 0, 1, 3, 6]), rng, style)
+        tools = [each.tool for each in (*golds, *beside)]
+        rng.shuffle(tools)
+        frame = self._frame(rng, tools, ToolChoice(), kind)
+        before = self._answered(golds, rng)
+        scenes: list[Scene] = []
+        for closing in rng.sample(self._closings, 2):
+            said, answer = (*before, _user(closing.said)), Answer((), rng.choice(closing.replies))
+            scenes.append(_scene(frame, said, answer, "closing"))
+        if rng.random() < 0.3:  # they go on talking
+            last = scenes[-1]
+            said = (*last.turn.messages[len(frame.messages) :], _assistant(last.answer.text))
+            closing = rng.choice(self._closings)
+            scenes.append(
+                _scene(frame, (*said, _user(closing.said)), Answer((), rng.choice(closing.replies)), "closing")
+            )
+        for gold in rng.sample(golds, min(len(golds), 2)):
+            request, call = gold.ask(rng)
+            said = _user(followed(self._thanks_first, request, rng))
+            scenes.append(_scene(frame, (*before, said), Answer((call,)), "thanks_first"))
         return scenes
+
+    def _answered(self, golds: list[AnyOffer], rng: random.Random) -> tuple[Message, ...]:
+        """A conversation that has come to an answer: after a call, after a refusal or after talk."""
+        roll = rng.random()
+        if roll < 0.15 and self._chat:
+            question, reply = rng.choice(self._chat)
+            return (_user(question), _assistant(reply))
+        if roll < 0.25:
+            return (_user(rng.choice(self._misses)), _assistant(rng.choice(_REFUSALS))) if self._misses else ()
+        told, results, _ = self._worked(rng.choice(golds), golds, rng)
+        before = self._answered(golds, rng) if roll > 0.85 else ()
+        return (*before, *told, _assistant(" ".join(each.words for each in results)))
 
     def _small_talk(self, frame: Turn, rng: random.Random) -> list[Scene]:
         if not self._chat:
