@@ -25,6 +25,7 @@ from .injected import with_orders
 from .intents import IntentOffer, Intents
 from .readings import Reader
 from .recorded import Record, Recorded
+from .records import Round, records
 from .render import Answer, PlanKind, Turn
 from .results import Result, result
 from .seal import Labelled, Seal, SealOffer
@@ -108,12 +109,14 @@ class Scenes:
         self._chat = chat
         self._intents = intents
         self._recorded = recorded
+        self._records = records(held_out)
         self._closings, self._thanks_first = closings(held_out), thanks_first(held_out)
         self._joints, self._errands = joints(held_out), errands(families, held_out)
         self._kinds: dict[str, Callable[[random.Random, Style, PlanKind], list[Scene]]] = {
             "chain": self._chain,
             "closing": self._closing,
             "different": self._different,
+            "listing": self._listing,
         }
         if readers:
             self._kinds["reading"] = self._reading
@@ -408,6 +411,31 @@ class Scenes:
             scenes.append(_scene(frame, asked, Answer((ToolCall(told.call.name, told.call.arguments),)), "one"))
             scenes.append(_scene(frame, after, Answer((), read.words), what, read.holds))
         return scenes
+
+    def _listing(self, rng: random.Random, style: Style, kind: PlanKind) -> list[Scene]:
+        """Lists and objects: told in full, asked for one field, empty, failed, or computed with."""
+        chosen = rng.sample(self._records, min(2, len(self._records)))
+        own = [(each, each.tool(rng, style), each.calculator(rng, style)) for each in chosen]
+        listed = [tool for _, tool, calculator in own for tool in (tool, calculator) if tool is not None]
+        others = self._distractors(listed, rng.choice([0, 0, 1, 2, 4]), rng, style)
+        tools = _once([*(each.tool for each in others), *listed])
+        rng.shuffle(tools)
+        frame = self._frame(rng, tools, ToolChoice(), kind)
+        rounds = [each for one, tool, _ in own for each in one.retold(tool, rng)]
+        for one, tool, calculator in own:
+            if calculator is not None:
+                rounds += one.worked_out(tool, calculator, rng)
+        return [self._listed(frame, each) for each in rounds]
+
+    def _listed(self, frame: Turn, told: Round) -> Scene:
+        after = [
+            message
+            for call, found in told.done
+            for message in (Message("assistant", calls=(call,)), _as_message(call, found))
+        ]
+        call = told.call
+        answer = Answer((), told.words) if call is None else Answer((ToolCall(call.name, call.arguments),))
+        return _scene(frame, (_user(told.request), *after), answer, told.what, told.holds)
 
     def _acting(self, rng: random.Random, style: Style, count: int) -> list[Tool]:
         """Tools that compute something of their own out of numbers; no calculators, which might serve any request."""
