@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from toolspeak.core.types import Message, TextPart, Tool, ToolCall, ToolChoice, ToolResult
+from toolspeak.engine.prompting.interpreting import interpreting_messages
 
 from .chain_kinds import TRAINED, Task
 from .chains import Chain
@@ -23,6 +24,7 @@ from .errands import errands
 from .family import GENERIC, Family, Offer, Style
 from .injected import with_orders
 from .intents import IntentOffer, Intents
+from .interpret import Mention, described, forms, undone, with_odd_strings
 from .readings import Reader
 from .recorded import Record, Recorded
 from .records import Round, records
@@ -109,6 +111,7 @@ class Scenes:
         self._chat = chat
         self._intents = intents
         self._recorded = recorded
+        self._forms = forms(held_out)
         self._records = records(held_out)
         self._closings, self._thanks_first = closings(held_out), thanks_first(held_out)
         self._joints, self._errands = joints(held_out), errands(families, held_out)
@@ -116,6 +119,7 @@ class Scenes:
             "chain": self._chain,
             "closing": self._closing,
             "different": self._different,
+            "interpreting": self._interpreting,
             "listing": self._listing,
         }
         if readers:
@@ -436,6 +440,44 @@ class Scenes:
         call = told.call
         answer = Answer((), told.words) if call is None else Answer((ToolCall(call.name, call.arguments),))
         return _scene(frame, (_user(told.request), *after), answer, told.what, told.holds)
+
+    def _interpreting(self, rng: random.Random, style: Style, kind: PlanKind) -> list[Scene]:
+        """Answers of another model: calls that they describe or write damaged are made, others are not. It is asked by the envelope alone."""
+        count = rng.choice([1, 1, 2, 2, 3, 4, 6, 8, 12])
+        golds = [self._offer(rng, style)]
+        golds += self._distractors([golds[0].tool], min(count, 4) - 1, rng, style)
+        tools = [gold.tool for gold in golds]
+        tools += [each.tool for each in self._distractors(tools, count - len(tools), rng, style)]
+        rng.shuffle(tools)
+        frame = self._frame(rng, tools, ToolChoice(), "envelope")._replace(messages=())
+        scenes: list[Scene] = []
+        for calls in rng.choice([(1, 1, 2, 0, 0), (1, 1, 0, 0), (1, 1, 3, 0), (1, 2, 0, 0, 0)]):
+            mentions = [self._mention(rng.choice(golds), rng) for _ in range(max(1, calls))]
+            mentions = list({str(each.call): each for each in mentions}.values())
+            if calls:
+                others = [self._mention(gold, rng) for gold in golds]
+                answer = described(mentions, others, self._forms, rng)
+                made = tuple(each.call for each in mentions)
+                scenes.append(_scene(frame, interpreting_messages(answer), Answer(made), "interpreted"))
+            else:
+                answer = self._plain_answer(mentions[0], rng)
+                scenes.append(_scene(frame, interpreting_messages(answer), Answer(), "left_alone"))
+        return scenes
+
+    def _mention(self, gold: AnyOffer, rng: random.Random) -> Mention:
+        request, call = gold.ask(rng)
+        return Mention(with_odd_strings(call, gold.tool, rng), gold.tool, request)
+
+    def _plain_answer(self, mention: Mention, rng: random.Random) -> str:
+        """An answer that makes no call."""
+        roll = rng.random()
+        if roll < 0.1 and self._chat:
+            return rng.choice(self._chat)[1]
+        if roll < 0.2:
+            return rng.choice(
+                [rng.choice(_REFUSALS), result(rng).words, rng.choice(rng.choice(self._closings).replies)]
+            )
+        return undone(mention, self._forms, rng)
 
     def _acting(self, rng: random.Random, style: Style, count: int) -> list[Tool]:
         """Tools that compute something of their own out of numbers; no calculators, which might serve any request."""

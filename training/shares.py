@@ -10,7 +10,7 @@ __all__ = ["SHARES", "drawn"]
 #: Of a hundred groups. What a set of sources cannot give is drawn as `mixed` instead.
 SHARES = {
     #: One call, several of one tool, nothing that fits, something missing, results, talk.
-    "mixed": 38,
+    "mixed": 30,
     #: Two to four different tools in one request.
     "different": 16,
     #: Recorded requests with the tools that they were recorded with.
@@ -23,6 +23,8 @@ SHARES = {
     "closing": 4,
     #: Lists and objects that a tool gives: told in full, asked for one field, empty, errors, computed with.
     "listing": 5,
+    #: Answers of other models that are turned into calls, or are not.
+    "interpreting": 8,
     #: Requests of Seal-Tools as they were written.
     "labelled": 4,
 }
