@@ -81,7 +81,7 @@ def test_scenes_ask_the_interpreter_with_the_tool_prompt_of_any_turn():
     scenes, rng = Scenes(FAMILIES, None, [("Hi", "Hello!")]), random.Random(9)
     found = [
         scene
-        for _ in range(200)
+        for _ in range(500)
         for scene in scenes.group(rng, "inline")
         if scene.turn.messages[-1].text.startswith("Another")
     ]

@@ -2,7 +2,7 @@
 
 The answer described a call, or wrote it in a form that no dialect reads. The tool prompt is the same as in any other
 turn, and the instruction stands before the answer, so that both stay in the prompt cache. The answer is quoted line by
-line and cannot end the quotation. Callers must check the calls: a small model may read into an answer what is not there.
+line and cannot end the quotation. Callers must check the calls: a small model may invent some.
 """
 
 from __future__ import annotations
