@@ -28,6 +28,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """The weights of a model with two small layers."""
     import training.model
 
+    monkeypatch.setattr("signal.signal", lambda *_: None)
     for name, value in {"LAYERS": 2, "WIDTH": WIDTH, "HEADS": 2, "KV_HEADS": 1, "HEAD": 16, "LONGEST": 128}.items():
         monkeypatch.setattr(training.model, name, value)
     torch.manual_seed(1)
@@ -83,15 +84,17 @@ def learned(weights: dict[str, Any], asked: argparse.Namespace, cut_at: int = 99
 def test_a_run_that_is_cut_and_resumed_learns_exactly_what_one_that_is_not_cut_learns(
     tiny: dict[str, Any], tmp_path: Path, whole: bool
 ):
-    once = learned(tiny, asked_for(tmp_path / f"once{whole}", whole=whole, out=str(tmp_path)))
-    again = tmp_path / f"cut{whole}"
-    again.mkdir()
-    learned(tiny, asked_for(again, whole=whole), cut_at=3)
-    second = learned(tiny, asked_for(again, whole=whole, resume=True), cut_at=6)
-    third = learned(tiny, asked_for(again, whole=whole, resume=True))
-    close = (lambda a, b: torch.equal(a, b)) if not whole else (lambda a, b: torch.allclose(a, b, atol=1e-6))
-    assert all(close(once[name], third[name]) for name in once)
-    assert not all(torch.equal(second[name], third[name]) for name in once)
+    folders = [tmp_path / f"{name}{whole}" for name in ("once", "cut")]
+    for folder in folders:
+        folder.mkdir()
+    once = learned(tiny, asked_for(folders[0], whole=whole))
+    learned(tiny, asked_for(folders[1], whole=whole), cut_at=3)
+    second = learned(tiny, asked_for(folders[1], whole=whole, resume=True), cut_at=6)
+    third = learned(tiny, asked_for(folders[1], whole=whole, resume=True))
+    # Of matrices the change is kept, and adding it rounds once more.
+    allowed = 1e-6 if whole else 0.0
+    assert all(torch.allclose(once[name], third[name], rtol=0, atol=allowed) for name in once)
+    assert not all(torch.allclose(second[name], third[name], rtol=0, atol=1e-5) for name in once)
 
 
 def state_of(scale: int, rank: int) -> Any:
@@ -123,7 +126,7 @@ def test_every_form_can_be_read_again_and_loses_little_and_no_second_moment_beco
 def test_the_most_exact_form_that_fits_is_taken():
     from training.checkpoint import FORMS, form_for, size_of
 
-    state = state_of(4096, 64)
+    state = state_of(512, 512)
     sizes = [size_of(state, form) for form in FORMS]
     assert sizes == sorted(sizes, reverse=True)
     assert [form_for(state, size) for size in sizes] == list(FORMS)
