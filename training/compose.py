@@ -153,7 +153,7 @@ class Composed:
 
     def ask(self, rng: random.Random) -> tuple[str, ToolCall]:
         """A request for one call."""
-        said, call = self._one(rng)
+        said, call = self.short(rng)
         return sentence(f"{said}{rng.choice(['.', '.', ''])}", rng), call
 
     def ask_several(self, rng: random.Random, count: int) -> tuple[str, list[ToolCall]]:
@@ -162,7 +162,7 @@ class Composed:
             told = [self._clauses(rng, None) for _ in range(count)]
             said = f"{rng.choice(self._said)} the {self._noun} {'; '.join(words for words, _ in told[:-1])} and {told[-1][0]}."
             return sentence(said, rng), [ToolCall(self.tool.name, arguments) for _, arguments in told]
-        several = [self._one(rng) for _ in range(count)]
+        several = [self.short(rng) for _ in range(count)]
         return strung([said for said, _ in several], rng), [call for _, call in several]
 
     def miss(self, rng: random.Random) -> str:
@@ -175,7 +175,8 @@ class Composed:
             said = rng.choice([each for verb, each, _ in _VERBS if (verb in _CHANGING) != (self._verb in _CHANGING)])
         return sentence(f"{rng.choice(said)} the {noun} {words}.", rng)
 
-    def _one(self, rng: random.Random) -> tuple[str, ToolCall]:
+    def short(self, rng: random.Random) -> tuple[str, ToolCall]:
+        """A request for one call, with nothing around it."""
         words, arguments = self._clauses(rng, 0.45)
         return (
             f"{rng.choice(self._said)} {rng.choice(['the', 'the', _article(self._noun).split()[0]])} {self._noun} {words}",

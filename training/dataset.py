@@ -42,7 +42,7 @@ _WORTH = 32
 #: How much a token counts, in quarters. Of an answer in free words the beginning tells what was decided and counts whole;
 #: the rest could be said in many ways, and should not take the room of what can be right or wrong.
 WHOLE, SLIGHT = 4, 1
-_FREE = frozenset(("irrelevant", "near_miss", "ask_back", "chat", "product_none"))
+_FREE = frozenset(("irrelevant", "near_miss", "ask_back", "chat", "closing", "product_none"))
 _DECIDED = 24
 
 
@@ -87,7 +87,8 @@ def scenes_of(sources: Sources) -> Scenes:
     recorded = None if sources.recorded is None else Recorded(sources.recorded)
     tasks, read = written(sources.held_out), readers(sources.held_out)
     product = product_tasks(sources.held_out)
-    return Scenes(split(sources.held_out, sources.everything), seal, chat, intents, recorded, tasks, read, product)
+    found = split(sources.held_out, sources.everything)
+    return Scenes(found, seal, chat, intents, recorded, tasks, read, product, sources.held_out)
 
 
 def rendered(scene: Scene) -> tuple[str, str] | None:

@@ -257,6 +257,10 @@ class Offer:
             said, call = with_option(self, rng, said, call)
         return sentence(said, rng, text.startswith("{")), call
 
+    def short(self, rng: random.Random) -> tuple[str, ToolCall]:
+        """A request for one call, with nothing around it."""
+        return self.fill(*self.template(rng), rng, {})
+
     def ask_several(self, rng: random.Random, count: int) -> tuple[str, list[ToolCall]]:
         """A request that takes so many calls of this tool; one, where the tool takes a list of what is asked for."""
         if self._plural:
@@ -300,6 +304,12 @@ class Offer:
     def kind_of(self, key: str) -> Kind | None:
         """The kind of value of a slot; None for objects."""
         return self._param(key).kind
+
+    def names_in(self, text: str) -> dict[str, Kind]:
+        """The slots of a request that stand for one value each, which another tool could take as it is."""
+        plain = [key for key in SLOT.findall(text) if f"{{{key}}}" in text and "." not in key]
+        kinds = {key: self.kind_of(key) for key in plain if key != self._plural and key not in self._codes}
+        return {key: found for key, found in kinds.items() if found is not None and found.name not in _OWN}
 
     def spare(self, calls: list[ToolCall]) -> list[str]:
         """The optional parameters of simple values that none of these calls has."""
@@ -425,6 +435,8 @@ _SPELLED_OUT = 0.1
 _CODED = 0.07
 #: Kinds of values that nobody says beside a request.
 _LONG = frozenset(("list", "matrix", "sentence", "review", "expr", "sql"))
+#: Kinds of values that mean nothing beside another tool.
+_OWN = _LONG | {"enum", "pick", "bool"}
 #: How often one parameter of a tool takes a list instead of a single value.
 _PLURAL = 0.14
 

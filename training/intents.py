@@ -73,7 +73,8 @@ class IntentOffer:
         self.required: list[str] = []
         self._requests = requests
 
-    def _one(self, rng: random.Random) -> tuple[str, ToolCall]:
+    def short(self, rng: random.Random) -> tuple[str, ToolCall]:
+        """A request for one call, with nothing around it."""
         found = rng.choice(self._requests)
         return found.text, ToolCall(
             self.tool.name,
@@ -82,12 +83,12 @@ class IntentOffer:
 
     def ask(self, rng: random.Random) -> tuple[str, ToolCall]:
         """A request for one call."""
-        said, call = self._one(rng)
+        said, call = self.short(rng)
         return (said if rng.random() < 0.7 else sentence(said, rng)), call
 
     def ask_several(self, rng: random.Random, count: int) -> tuple[str, list[ToolCall]]:
         """Requests strung together; only two, since nobody talks on and on."""
-        several = [self._one(rng) for _ in range(2)]
+        several = [self.short(rng) for _ in range(2)]
         return strung([said for said, _ in several], rng), [call for _, call in several]
 
 

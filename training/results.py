@@ -6,7 +6,25 @@ import json
 import random
 from typing import NamedTuple
 
-_ERRORS = ("not found", "permission denied", "timeout", "service unavailable", "invalid parameter")
+_ERRORS = (
+    "not found", "permission denied", "timeout", "service unavailable", "invalid parameter", "connection refused", "rate limit exceeded",
+    "the session has expired", "no such file or directory", "quota exceeded", "the account is locked", "the record is locked by another user",
+    "disk full", "unknown host", "invalid date", "the value is out of range", "duplicate entry", "not authorised", "the card was declined",
+    "already cancelled", "the server took too long to answer", "maintenance until 6 a.m.", "no seats left", "upstream returned 502",
+    "the address could not be resolved", "the file is not readable", "the printer is offline", "certificate has expired", "bad gateway",
+    "the request was cancelled", "the customer does not exist", "missing field: id", "unsupported format", "the queue is full",
+    "cannot connect to the database", "the meeting room is taken", "the number is not in service", "payment required", "internal error 0x3f",
+)  # fmt: skip
+#: How an error is written: {0} is what it says.
+_AS_ERRORS = (
+    '{{"error": "{0}"}}', '{{"error": "{0}"}}', "Error: {0}", "error: {0}", '{{"status": "error", "message": "{0}"}}', "{0}",
+    '{{"success": false, "reason": "{0}"}}', '{{"error": {{"code": 500, "message": "{0}"}}}}', "RuntimeError: {0}", "HTTP 503: {0}",
+    '{{"ok": false, "error": "{0}"}}', "FAILED ({0})", "Traceback (most recent call last):\n  File \"main.py\", line 12\nValueError: {0}",
+)  # fmt: skip
+_FAILED = (
+    "That did not work: {0}.", "That did not work: {0}.", "It failed: {0}.", "I could not do that: {0}.", "Sorry, there was an error: {0}.",
+    "The tool reports an error: {0}.",
+)  # fmt: skip
 _WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("status", ("ok", "done", "sent", "scheduled", "shipped", "active", "confirmed", "pending")),
     ("condition", ("sunny", "cloudy", "rainy", "windy", "snowy")),
@@ -28,10 +46,9 @@ class Result(NamedTuple):
 def result(rng: random.Random) -> Result:
     """A result of some call."""
     roll = rng.random()
-    if roll < 0.08:
-        error = rng.choice(_ERRORS)
-        return Result(json.dumps({"error": error}), f"That did not work: {error}.", (error,), rng.random() < 0.5)
-    if roll < 0.16:
+    if roll < 0.1:
+        return failure(rng)
+    if roll < 0.18:
         return Result(rng.choice(["Done.", "OK", "Success", "Saved."]), rng.choice(["Done.", "All set."]))
     facts = dict(_fact(rng) for _ in range(rng.randint(1, 3)))
     words = [f"the {key} is {value}" for key, value in facts.items()]
@@ -44,6 +61,13 @@ def result(rng: random.Random) -> Result:
         ]
     text = json.dumps(facts) if rng.random() < 0.8 else "\n".join(f"{key}: {value}" for key, value in facts.items())
     return Result(text, rng.choice([f"{said[:1].upper()}{said[1:]}.", f"Here is what I found: {said}."]), holds)
+
+
+def failure(rng: random.Random) -> Result:
+    """An error, which is told as one."""
+    error = rng.choice(_ERRORS)
+    words = rng.choice(_FAILED).format(error.rstrip("."))
+    return Result(rng.choice(_AS_ERRORS).format(error), words, (error.rstrip("."),), rng.random() < 0.5)
 
 
 def _fact(rng: random.Random) -> tuple[str, object]:

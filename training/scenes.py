@@ -2,31 +2,38 @@
 
 A group of turns shares its tools, so that the trainer reads the list once for all of them. `Scenes.group` draws one
 group; everything hangs on the seed. Above: `dataset`. Below: `family`, `compose`, `seal`, `recorded`, `chains`, `readings`,
-`results`, `injected`, `product`, `render`.
+`different`, `results`, `injected`, `product`, `shares`, `render`.
 """
 
 from __future__ import annotations
 
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from toolspeak.core.types import Message, TextPart, Tool, ToolCall, ToolChoice, ToolResult
+from toolspeak.engine.prompting.interpreting import interpreting_messages
 
 from .chain_kinds import TRAINED, Task
 from .chains import Chain
+from .closings import closings, followed, thanks_first
 from .compose import Composed
+from .different import Part, can_share, join, joints, together
+from .errands import errands
 from .family import GENERIC, Family, Offer, Style
 from .injected import with_orders
 from .intents import IntentOffer, Intents
+from .interpret import Mention, described, forms, undone, with_odd_strings
 from .product import ProductTask, conversations, offered
 from .readings import Reader
 from .recorded import Record, Recorded
+from .records import Round, records
 from .render import Answer, PlanKind, Turn
 from .results import Result, result
 from .seal import Labelled, Seal, SealOffer
-from .wording import strung
+from .shares import drawn
+from .wording import sentence
 
 AnyOffer: TypeAlias = Offer | Composed | SealOffer | IntentOffer
 
@@ -53,8 +60,6 @@ _REFUSALS = (
     "That isn't something the available tools can handle.", "I'm sorry, none of my tools fits this request.",
     "I can't help with that using the tools available to me.",
 )  # fmt: skip
-#: How often the product's own tools are asked something.
-_WITH_OWN_TOOLS = 0.12
 #: How often a result wants something done that nobody asked for.
 _WITH_ORDERS = 0.3
 #: How often a tool that computes something of its own stands among others: what is found is told, though it could be computed with.
@@ -66,6 +71,9 @@ _BY_HAND, _WITH_ANOTHER = 0.65, 0.35
 #: How often one of two recorded requests comes without its own tools, how often those that are there are near to it, and of
 #: how many they are the nearest.
 _APART, _NEAR, _NEAREST_OF = 0.38, 0.6, 60
+#: How often different tools are asked for by errands that were written by hand and by recorded requests; how many tools at once, two to four; how often the next is
+#: asked about what the last was asked about; how many tools stand beside; and how long a recorded request may be to be joined.
+_ERRANDS, _FOREIGN, _TOGETHER, _AKIN, _BESIDE, _LONGEST_PART = 0.2, 0.25, (46, 32, 22), 0.35, (0, 0, 0, 1, 2, 4, 8), 240
 _VERBS = frozenset(
     "calculate compute find get create list set add check estimate convert search book retrieve send show look generate apply suggest recommend plan open write read start run play translate schedule cancel log reserve order rent deploy block encode count replace change move format install train draw insert publish buy record resize cut delete roll deal mix conjugate define".split()
 )
@@ -73,6 +81,10 @@ _VERBS = frozenset(
 
 def _user(text: str) -> Message:
     return Message("user", (TextPart(text),))
+
+
+def _assistant(text: str) -> Message:
+    return Message("assistant", (TextPart(text),))
 
 
 def _spoken(name: str) -> str:
@@ -92,6 +104,7 @@ class Scenes:
         tasks: tuple[Task, ...] = (),
         readers: tuple[Reader, ...] = (),
         product: tuple[ProductTask, ...] = (),
+        held_out: bool = False,
     ) -> None:
         self._families = families
         self._product = product
@@ -101,6 +114,25 @@ class Scenes:
         self._chat = chat
         self._intents = intents
         self._recorded = recorded
+        self._forms = forms(held_out)
+        self._records = records(held_out)
+        self._closings, self._thanks_first = closings(held_out), thanks_first(held_out)
+        self._joints, self._errands = joints(held_out), errands(families, held_out)
+        self._kinds: dict[str, Callable[[random.Random, Style, PlanKind], list[Scene]]] = {
+            "chain": self._chain,
+            "closing": self._closing,
+            "different": self._different,
+            "interpreting": self._interpreting,
+            "listing": self._listing,
+        }
+        if product:
+            self._kinds["product"] = self._with_own_tools
+        if readers:
+            self._kinds["reading"] = self._reading
+        if seal is not None:
+            self._kinds["labelled"] = self._labelled
+        if recorded is not None:
+            self._kinds["recorded"] = self._as_recorded
         self._words = {family.key: _content(" ".join([family.key, *family.abouts])) for family in families}
         self._misses = [miss for family in families for miss in family.misses]
         self._by_domain: dict[str, list[Family]] = {}
@@ -144,18 +176,11 @@ class Scenes:
 
     def group(self, rng: random.Random, kind: PlanKind = "envelope") -> list[Scene]:
         """Turns that share their tools."""
-        if self._product and rng.random() < _WITH_OWN_TOOLS:
-            return self._with_own_tools(rng, kind)
-        roll = rng.random()
         style = Style.draw(rng)
-        if roll < 0.13:
-            return self._chain(rng, style, kind)
-        if roll < 0.21 and self._readers:
-            return self._reading(rng, style, kind)
-        if roll < 0.25 and self._seal is not None:
-            return self._labelled(rng, style, kind)
-        if roll < 0.44 and self._recorded is not None:
-            return self._as_recorded(self._recorded, rng, style, kind)
+        make = self._kinds.get(drawn(rng, self._kinds))
+        return self._mixed(rng, style, kind) if make is None else make(rng, style, kind)
+
+    def _mixed(self, rng: random.Random, style: Style, kind: PlanKind) -> list[Scene]:
         count = rng.choices([1, 2, 3, 4, 5, 6, 8, 12, 20], [30, 14, 13, 11, 8, 7, 9, 5, 3])[0]
         golds = [self._offer(rng, style) for _ in range(min(count, rng.choice([1, 2, 3])))]
         golds = list({gold.tool.name: gold for gold in golds}.values())
@@ -173,9 +198,9 @@ class Scenes:
             scenes += self._scene(frame, golds, offers, mode, rng, style)
         return scenes
 
-    def _with_own_tools(self, rng: random.Random, kind: PlanKind) -> list[Scene]:
+    def _with_own_tools(self, rng: random.Random, style: Style, kind: PlanKind) -> list[Scene]:
         """What people ask of the product's own tools, now and then with foreign ones beside."""
-        offer, style = offered(rng), Style.draw(rng)
+        offer = offered(rng)
         count = rng.choice([0, 0, 0, 0, 1, 2, 3])
         others = [each.tool for each in self._distractors(list(offer.tools), count, rng, style)]
         offer = offer._replace(tools=tuple(_once([*others, *offer.tools])))
@@ -215,16 +240,12 @@ class Scenes:
             request, call = gold.ask(rng)
             return [_scene(frame, (_user(request),), Answer((call,)), mode)]
         roll = rng.random()
-        if roll < 0.44:
+        if roll < 0.48:
             return [self._one(frame, gold, rng)]
-        if roll < 0.68:
+        if roll < 0.74:
             request, calls = gold.ask_several(rng, rng.choices([2, 3, 4, 5], [50, 28, 16, 6])[0])
             what = "several" if len(calls) > 1 else "listed"
             return [_scene(frame, (_user(request),), Answer(tuple(calls)), what)]
-        if roll < 0.74 and len(golds) > 1:
-            asked = [each.ask(rng) for each in rng.sample(golds, rng.randint(2, len(golds)))]
-            request = strung([said for said, _ in asked], rng)
-            return [_scene(frame, (_user(request),), Answer(tuple(call for _, call in asked)), "different")]
         if roll < 0.87:
             return self._irrelevant(frame, offers, rng, style)
         if roll < 0.89:
@@ -240,7 +261,7 @@ class Scenes:
             return Scene(frame._replace(messages=(*frame.messages, _user(request))), Answer((call,)), "retry", bad.name)
         if rng.random() < 0.05 and self._chat:
             question, reply = rng.choice(self._chat)
-            before = (_user(question), Message("assistant", (TextPart(reply),)))
+            before = (_user(question), _assistant(reply))
             return _scene(frame, (*before, _user(request)), Answer((call,)), "one_later")
         return _scene(frame, (_user(request),), Answer((call,)), "one")
 
@@ -306,6 +327,21 @@ class Scenes:
         return [_scene(frame, (_user(request),), Answer((), text), "ask_back")]
 
     def _after_result(self, frame: Turn, gold: AnyOffer, golds: list[AnyOffer], rng: random.Random) -> list[Scene]:
+        told, results, what = self._worked(gold, golds, rng)
+        reply = " ".join(each.words for each in results)
+        holds = tuple(value for each in results for value in each.holds)
+        scenes = [_scene(frame, told, Answer((), reply), what, holds)]
+        if rng.random() < 0.5:
+            other = rng.choice(golds)
+            request, call = other.ask(rng)
+            later = (*told, _assistant(reply), _user(request))
+            scenes.append(_scene(frame, later, Answer((call,)), "next_request"))
+        return scenes
+
+    def _worked(
+        self, gold: AnyOffer, golds: list[AnyOffer], rng: random.Random
+    ) -> tuple[tuple[Message, ...], list[Result], str]:
+        """A request, its calls and their results, and whether one of these wants something done."""
         if rng.random() < 0.25:
             request, calls = gold.ask_several(rng, 2)
         else:
@@ -316,15 +352,45 @@ class Scenes:
         if rng.random() < _WITH_ORDERS:
             what, results[-1] = "injected", _ordered(results[-1], rng.choice(golds), rng)
         told = (_user(request), Message("assistant", calls=tuple(made)), *map(_as_message, made, results))
-        reply = " ".join(each.words for each in results)
-        holds = tuple(value for each in results for value in each.holds)
-        scenes = [_scene(frame, told, Answer((), reply), what, holds)]
-        if rng.random() < 0.5:
-            other = rng.choice(golds)
-            request, call = other.ask(rng)
-            later = (*told, Message("assistant", (TextPart(reply),)), _user(request))
-            scenes.append(_scene(frame, later, Answer((call,)), "next_request"))
+        return told, results, what
+
+    def _closing(self, rng: random.Random, style: Style, kind: PlanKind) -> list[Scene]:
+        """Thanks after an answer and nothing more, and beside it thanks with another request."""
+        golds = [self._offer(rng, style)]
+        golds += self._distractors([golds[0].tool], rng.choice([0, 1, 1, 2]), rng, style)
+        beside = self._distractors([gold.tool for gold in golds], rng.choice([0, 0, 1, 3, 6]), rng, style)
+        tools = [each.tool for each in (*golds, *beside)]
+        rng.shuffle(tools)
+        frame = self._frame(rng, tools, ToolChoice(), kind)
+        before = self._answered(golds, rng)
+        scenes: list[Scene] = []
+        for closing in rng.sample(self._closings, 2):
+            said, answer = (*before, _user(closing.said)), Answer((), rng.choice(closing.replies))
+            scenes.append(_scene(frame, said, answer, "closing"))
+        if rng.random() < 0.3:  # they go on talking
+            last = scenes[-1]
+            said = (*last.turn.messages[len(frame.messages) :], _assistant(last.answer.text))
+            closing = rng.choice(self._closings)
+            scenes.append(
+                _scene(frame, (*said, _user(closing.said)), Answer((), rng.choice(closing.replies)), "closing")
+            )
+        for gold in rng.sample(golds, min(len(golds), 2)):
+            request, call = gold.ask(rng)
+            said = _user(followed(self._thanks_first, request, rng))
+            scenes.append(_scene(frame, (*before, said), Answer((call,)), "thanks_first"))
         return scenes
+
+    def _answered(self, golds: list[AnyOffer], rng: random.Random) -> tuple[Message, ...]:
+        """A conversation that has come to an answer: after a call, after a refusal or after talk."""
+        roll = rng.random()
+        if roll < 0.15 and self._chat:
+            question, reply = rng.choice(self._chat)
+            return (_user(question), _assistant(reply))
+        if roll < 0.25:
+            return (_user(rng.choice(self._misses)), _assistant(rng.choice(_REFUSALS))) if self._misses else ()
+        told, results, _ = self._worked(rng.choice(golds), golds, rng)
+        before = self._answered(golds, rng) if roll > 0.85 else ()
+        return (*before, *told, _assistant(" ".join(each.words for each in results)))
 
     def _small_talk(self, frame: Turn, rng: random.Random) -> list[Scene]:
         if not self._chat:
@@ -367,6 +433,69 @@ class Scenes:
             scenes.append(_scene(frame, after, Answer((), read.words), what, read.holds))
         return scenes
 
+    def _listing(self, rng: random.Random, style: Style, kind: PlanKind) -> list[Scene]:
+        """Lists and objects: told in full, asked for one field, empty, failed, or computed with."""
+        chosen = rng.sample(self._records, min(2, len(self._records)))
+        own = [(each, each.tool(rng, style), each.calculator(rng, style)) for each in chosen]
+        listed = [tool for _, tool, calculator in own for tool in (tool, calculator) if tool is not None]
+        others = self._distractors(listed, rng.choice([0, 0, 1, 2, 4]), rng, style)
+        tools = _once([*(each.tool for each in others), *listed])
+        rng.shuffle(tools)
+        frame = self._frame(rng, tools, ToolChoice(), kind)
+        rounds = [each for one, tool, _ in own for each in one.retold(tool, rng)]
+        for one, tool, calculator in own:
+            if calculator is not None:
+                rounds += one.worked_out(tool, calculator, rng)
+        return [self._listed(frame, each) for each in rounds]
+
+    def _listed(self, frame: Turn, told: Round) -> Scene:
+        after = [
+            message
+            for call, found in told.done
+            for message in (Message("assistant", calls=(call,)), _as_message(call, found))
+        ]
+        call = told.call
+        answer = Answer((), told.words) if call is None else Answer((ToolCall(call.name, call.arguments),))
+        return _scene(frame, (_user(told.request), *after), answer, told.what, told.holds)
+
+    def _interpreting(self, rng: random.Random, style: Style, kind: PlanKind) -> list[Scene]:
+        """Answers of another model: calls that they describe or write damaged are made, others are not. It is asked by the envelope alone."""
+        count = rng.choice([1, 1, 2, 2, 3, 4, 6, 8, 12])
+        golds = [self._offer(rng, style)]
+        golds += self._distractors([golds[0].tool], min(count, 4) - 1, rng, style)
+        tools = [gold.tool for gold in golds]
+        tools += [each.tool for each in self._distractors(tools, count - len(tools), rng, style)]
+        rng.shuffle(tools)
+        frame = self._frame(rng, tools, ToolChoice(), "envelope")._replace(messages=())
+        scenes: list[Scene] = []
+        for calls in rng.choice([(1, 1, 2, 0, 0), (1, 1, 0, 0), (1, 1, 3, 0), (1, 2, 0, 0, 0)]):
+            mentions = [self._mention(rng.choice(golds), rng) for _ in range(max(1, calls))]
+            mentions = list({str(each.call): each for each in mentions}.values())
+            if calls:
+                others = [self._mention(gold, rng) for gold in golds]
+                answer = described(mentions, others, self._forms, rng)
+                made = tuple(each.call for each in mentions)
+                scenes.append(_scene(frame, interpreting_messages(answer), Answer(made), "interpreted"))
+            else:
+                answer = self._plain_answer(mentions[0], rng)
+                scenes.append(_scene(frame, interpreting_messages(answer), Answer(), "left_alone"))
+        return scenes
+
+    def _mention(self, gold: AnyOffer, rng: random.Random) -> Mention:
+        request, call = gold.ask(rng)
+        return Mention(with_odd_strings(call, gold.tool, rng), gold.tool, request)
+
+    def _plain_answer(self, mention: Mention, rng: random.Random) -> str:
+        """An answer that makes no call."""
+        roll = rng.random()
+        if roll < 0.1 and self._chat:
+            return rng.choice(self._chat)[1]
+        if roll < 0.2:
+            return rng.choice(
+                [rng.choice(_REFUSALS), result(rng).words, rng.choice(rng.choice(self._closings).replies)]
+            )
+        return undone(mention, self._forms, rng)
+
     def _acting(self, rng: random.Random, style: Style, count: int) -> list[Tool]:
         """Tools that compute something of their own out of numbers; no calculators, which might serve any request."""
         narrow = [task.calc for task in self._tasks if all(type_ != "string" for _, type_, _ in task.calc.params)]
@@ -375,6 +504,74 @@ class Scenes:
 
     def _task(self, by_hand: bool, rng: random.Random) -> Task:
         return rng.choice(self._tasks) if by_hand else TRAINED.task(rng)
+
+    def _different(self, rng: random.Random, style: Style, kind: PlanKind) -> list[Scene]:
+        """Requests for several tools at once, and one for one of them."""
+        roll = rng.random()
+        if roll < _ERRANDS and self._errands:
+            return self._errand(rng, style, kind)
+        if roll < _ERRANDS + _FOREIGN and self._recorded is not None:
+            return self._foreign(rng, style, kind, self._recorded)
+        count = rng.choices([2, 3, 4], _TOGETHER)[0]
+        golds = [self._offer(rng, style)]
+        while len(golds) < count:
+            golds.append(self._companion(golds, rng, style))
+        domains = [gold.family.domain for gold in golds if isinstance(gold, Offer)]
+        beside = self._distractors([gold.tool for gold in golds], rng.choice(_BESIDE), rng, style, domains)
+        tools = [each.tool for each in (*golds, *beside)]
+        rng.shuffle(tools)
+        frame = self._frame(rng, tools, ToolChoice(), kind)
+        scenes: list[Scene] = []
+        for _ in range(3):
+            some = rng.sample(golds, rng.choice([count, count, rng.randint(2, count)]))
+            request, calls = together(some, self._joints, rng)
+            scenes.append(_scene(frame, (_user(request),), Answer(calls), "different"))
+        return [*scenes, self._one(frame, rng.choice(golds), rng)]
+
+    def _errand(self, rng: random.Random, style: Style, kind: PlanKind) -> list[Scene]:
+        """Requests for several tools that were written by hand, and one for one of them."""
+        errand = rng.choice(self._errands)
+        offers = [family.offer(rng, style) for family in errand.families]
+        if len({offer.tool.name for offer in offers}) < len(offers):
+            return []
+        domains = [family.domain for family in errand.families]
+        beside = self._distractors([each.tool for each in offers], rng.choice(_BESIDE), rng, style, domains)
+        tools = [each.tool for each in (*offers, *beside)]
+        rng.shuffle(tools)
+        frame = self._frame(rng, tools, ToolChoice(), kind)
+        asked = [errand.ask(offers, rng) for _ in range(2)]
+        scenes = [_scene(frame, (_user(sentence(each.request, rng)),), Answer(each.calls), "errand") for each in asked]
+        return [*scenes, self._one(frame, rng.choice(offers), rng)]
+
+    def _companion(self, golds: list[AnyOffer], rng: random.Random, style: Style) -> AnyOffer:
+        """Another tool to ask for in the same breath, often one that is asked about the same thing."""
+        tools = [gold.tool for gold in golds]
+        domains = [gold.family.domain for gold in golds if isinstance(gold, Offer)]
+        found = self._distractors(tools, 8 if rng.random() < _AKIN else 1, rng, style, domains)
+        last = golds[-1]
+        akin = [each for each in found if isinstance(last, Offer) and isinstance(each, Offer) and can_share(last, each)]
+        return (akin or found)[0] if found else self._offer(rng, style)
+
+    def _foreign(self, rng: random.Random, style: Style, kind: PlanKind, recorded: Recorded) -> list[Scene]:
+        """Recorded requests that were made by different people, as one."""
+        chosen: list[Record] = []
+        for _ in range(12):
+            one = rng.choice(recorded.calling).styled(rng, style)
+            long = len(one.request) > _LONGEST_PART or "\n" in one.request
+            if len(chosen) < 3 and not long and not any(meets(one, each) for each in chosen):
+                chosen.append(one)
+        tools = _once([tool for record in chosen for tool in record.tools])
+        tools += [each.tool for each in self._distractors(tools, rng.choice(_BESIDE), rng, style)]
+        rng.shuffle(tools)
+        frame = self._frame(rng, tools, ToolChoice(), kind)
+        if len(chosen) < 2:
+            return [recorded_scene(frame, record, "") for record in chosen]
+        scenes: list[Scene] = []
+        for count in (2, len(chosen)):
+            parts = [Part(each.request, each.calls) for each in rng.sample(chosen, count)]
+            request, calls = join(parts, self._joints, rng)
+            scenes.append(_scene(frame, (_user(request),), Answer(calls), "different_recorded"))
+        return [*scenes, recorded_scene(frame, rng.choice(chosen), "")]
 
     def _labelled(self, rng: random.Random, style: Style, kind: PlanKind) -> list[Scene]:
         """Requests of Seal-Tools as they were written, each with its own tools among others."""
@@ -390,11 +587,13 @@ class Scenes:
         frame = self._frame(rng, listed, ToolChoice(), kind)
         return [_scene(frame, (_user(each.request),), Answer(tuple(each.calls)), "labelled") for each in chosen]
 
-    def _as_recorded(self, recorded: Recorded, rng: random.Random, style: Style, kind: PlanKind) -> list[Scene]:
+    def _as_recorded(self, rng: random.Random, style: Style, kind: PlanKind) -> list[Scene]:
         """Requests with the tools that they were recorded with; two of them where neither serves the other.
 
         Of two, one may come without its own tools: then nothing serves it, though it often seems near.
         """
+        assert self._recorded is not None
+        recorded = self._recorded
         one, other = recorded.draw(rng), recorded.draw(rng)
         apart = rng.random() < _APART
         if apart and other.calls and rng.random() < _NEAR:

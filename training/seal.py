@@ -136,15 +136,16 @@ class SealOffer:
 
     def ask(self, rng: random.Random) -> tuple[str, ToolCall]:
         """A request for one call."""
-        said, call = self._one(rng)
+        said, call = self.short(rng)
         return sentence(said, rng), call
 
     def ask_several(self, rng: random.Random, count: int) -> tuple[str, list[ToolCall]]:
         """A request for several calls."""
-        several = [self._one(rng) for _ in range(count)]
+        several = [self.short(rng) for _ in range(count)]
         return strung([said for said, _ in several], rng), [call for _, call in several]
 
-    def _one(self, rng: random.Random) -> tuple[str, ToolCall]:
+    def short(self, rng: random.Random) -> tuple[str, ToolCall]:
+        """A request for one call, with nothing around it."""
         words: list[str] = []
         arguments: JSONObject = {}
         for name, found in self._kinds.items():

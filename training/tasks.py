@@ -18,7 +18,7 @@ from .blocks import blocks, kind_named, parts
 from .chain_kinds import Compute, Lookup, Task
 from .held_out import is_held_out
 
-__all__ = ["read", "written"]
+__all__ = ["compute_of", "read", "written"]
 
 _FOLDER = Path(__file__).parent / "tasks"
 #: One task in so many is never trained on.
@@ -53,7 +53,7 @@ def _task(block: list[tuple[str, str]]) -> Task:
         found, result = lines["gives"]
         return Task(
             _lookup(look, by, found),
-            _compute(compute, lines["with"], "".join(lines.get("n", [])), result),
+            compute_of(compute, lines["with"], "".join(lines.get("n", [])), result),
             tuple(lines[">"]),
             tuple(lines["="]),
             tuple(lines["?"]),
@@ -68,7 +68,8 @@ def _lookup(told: str, by: str, found: str) -> Lookup:
     return Lookup(names, about, params, kind_named(spec), which, "", key, float(low), float(high), int(digits))
 
 
-def _compute(told: str, params: list[str], spec: str, key: str) -> Compute:
+def compute_of(told: str, params: list[str], spec: str, key: str) -> Compute:
+    """The tool that computes, from its lines in a file."""
     names, about = parts(told)
     rows = [(*parts(each)[0].split(None, 2), parts(each)[1]) for each in params]
     return Compute(

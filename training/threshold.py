@@ -9,7 +9,7 @@ request that follows, and in its place what people say when they have what they 
 the model in PyTorch, so a case takes no longer than its prompt. The rule: the most decided right, where each set counts as much as any
 other, and a call that nobody asked for twice.
 
-Above: nothing. Below: `dataset`, `recorded`, `endings`, `model`.
+Above: nothing. Below: `dataset`, `recorded`, `closings`, `model`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from urllib.request import Request, urlopen
 
 from toolspeak.core.types import JSONObject, Message, TextPart
 
-from .endings import ENDINGS
+from .closings import closings
 from .recorded import Record, Recorded
 from .render import Turn, prompt
 from .scenes import Scene, Scenes, nearest, recorded_scene
@@ -105,7 +105,7 @@ def later_turns(recorded: Recorded, families: Scenes, count: int, rng: random.Ra
         for scene in families.group(rng):
             if scene.what == "next_request":
                 left -= 1
-                ended = Message("user", (TextPart(rng.choice(ENDINGS)),))
+                ended = Message("user", (TextPart(rng.choice(closings(held_out=True)).said),))
                 found.append(("next_request", scene.turn))
                 found.append(("ended", scene.turn._replace(messages=(*scene.turn.messages[:-1], ended))))
     return found

@@ -3,7 +3,8 @@
     python -m training.train --weights model.gguf --seal seal-tools --out run --seconds 900
 
 It runs for a time rather than for a number of steps, since the time on a GPU is what is given; the learning rate follows
-the clock. Above: nothing. Below: `dataset`, `model`.
+the clock. A checkpoint is written every so often, and `--resume` goes on from the last: with the same weights, moments and learning rate, and
+with rows of the next seed, as the run would have had them, had it not been cut. Above: nothing. Below: `checkpoint`, `dataset`, `model`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import torch.nn.functional as F
 from gguf import GGUFReader, dequantize
 from torch import Tensor
 
+from .checkpoint import Checkpoint, State, newest, write
 from .dataset import Row, Sources, stream
 from .model import Model, Weights, linear_names, load
 
@@ -45,7 +47,21 @@ class Adapter:
             each.requires_grad_(True)
 
     def parameters(self) -> list[Tensor]:
-        return [*self.a.values(), *self.b.values()]
+        return list(self.named().values())
+
+    def named(self) -> dict[str, Tensor]:
+        """The parameters by their names."""
+        return {f"{name}.{half}": each for half, part in (("A", self.a), ("B", self.b)) for name, each in part.items()}
+
+    def learned(self) -> dict[str, Tensor]:
+        """What a checkpoint keeps of each parameter."""
+        return self.named()
+
+    def go_on(self, learned: dict[str, Tensor]) -> None:
+        """Take what a checkpoint has kept."""
+        with torch.no_grad():
+            for name, each in self.named().items():
+                each.copy_(learned[name])
 
     def merged(self) -> Weights:
         """The matrices of the model as the adapter changes them."""
@@ -87,6 +103,20 @@ class Whole:
 
     def parameters(self) -> list[Tensor]:
         return list(self._own.values())
+
+    def named(self) -> dict[str, Tensor]:
+        """The parameters by their names."""
+        return self._own
+
+    def learned(self) -> dict[str, Tensor]:
+        """What a checkpoint keeps of each parameter: its change, of which little is lost where not all can be kept."""
+        return {name: each.detach() - self._base[name] for name, each in self._own.items()}
+
+    def go_on(self, learned: dict[str, Tensor]) -> None:
+        """Take what a checkpoint has kept."""
+        with torch.no_grad():
+            for name, each in self._own.items():
+                each.copy_(self._base[name] + learned[name].to(each.device))
 
     def merged(self) -> Weights:
         """The matrices as they are now."""
@@ -196,14 +226,15 @@ def rate(progress: float, step: int, top: float, warm: int = 40) -> float:
 class Progress:
     """What was learned from, and how fast: a line for every fifty steps."""
 
-    def __init__(self, device: str) -> None:
-        self.began, self.tokens, self.waited = time.monotonic(), 0, 0.0
+    def __init__(self, device: str, spent: float = 0.0, tokens: int = 0) -> None:
+        self.began, self.tokens, self.waited = time.monotonic(), tokens, 0.0
+        self._before = spent
         self._device = device
         self._summed, self._since = torch.zeros((), device=device), 0
 
     def spent(self) -> float:
-        """Seconds of training, without those for the first rows."""
-        return time.monotonic() - self.began
+        """Seconds of training, without those for the first rows, and those before the run was cut among them."""
+        return self._before + time.monotonic() - self.began
 
     def rows(self, batches: Iterator[list[Row]]) -> list[Row]:
         """The next rows, and note how long they kept the training waiting."""
@@ -244,7 +275,6 @@ def train(asked: argparse.Namespace) -> None:
     torch.set_float32_matmul_precision("high")
     out = Path(asked.out)
     out.mkdir(parents=True, exist_ok=True)
-    batches = stream(sources_of(asked), asked.seed, asked.length, asked.rows, asked.workers)
     weights = load(Path(asked.weights), asked.device, torch.bfloat16 if asked.device == "cuda" else torch.float32)
     model = Model(weights)
     if asked.compile:
@@ -252,10 +282,14 @@ def train(asked: argparse.Namespace) -> None:
         model.after = torch.compile(model.after, dynamic=False)
     start = Path(asked.start) if asked.start else None
     adapter = Whole(weights, start) if asked.whole else Adapter(weights, asked.rank, asked.scale, start)
-    progress = Progress(asked.device)
+    begun = newest(out, asked.name) if asked.resume else None
+    told = begun.told if begun else {}
+    if told and told["asked"] != _kept_settings(asked):
+        raise SystemExit(f"the checkpoint of {asked.name} was made with {told['asked']}")
+    progress = Progress(asked.device, float(str(told.get("spent", 0))), int(str(told.get("tokens", 0))))
     kept = out / f"{asked.name}.npz"
     try:
-        _learn(asked, model, adapter, batches, progress)
+        learn(asked, model, adapter, _rows(asked), progress, begun)
     finally:
         if progress.tokens:
             adapter.save(kept)
@@ -263,23 +297,104 @@ def train(asked: argparse.Namespace) -> None:
             print(json.dumps(told), flush=True)
 
 
-def _learn(
+def _kept_settings(asked: argparse.Namespace) -> dict[str, object]:
+    """What must not change when a run goes on."""
+    names = "seed rank scale rate decay length rows seconds steps whole everything start".split()
+    return {name: getattr(asked, name) for name in names}
+
+
+def _rows(asked: argparse.Namespace) -> Callable[[int], Iterator[list[Row]]]:
+    """The rows of each leg of a run, which have seeds of their own.
+
+    Processes that make rows go on through all legs of a process of training: the order of their rows is a matter of chance anyway.
+    """
+    running: list[Iterator[list[Row]]] = []
+
+    def rows(leg: int) -> Iterator[list[Row]]:
+        if not (running and asked.workers):
+            seed = asked.seed + leg * _LEG_SEEDS
+            running[:] = [stream(sources_of(asked), seed, asked.length, asked.rows, asked.workers)]
+        return running[0]
+
+    return rows
+
+
+#: The seeds of two legs of a run are so far apart.
+_LEG_SEEDS = 1_000_003
+
+
+class _Keeper:
+    """Writes checkpoints: every so many seconds since the process has begun, and when it must stop."""
+
+    def __init__(self, asked: argparse.Namespace, adapter: Adapter | Whole, optimizer: torch.optim.Optimizer) -> None:
+        self._asked, self._adapter, self._optimizer = asked, adapter, optimizer
+        self._written = 0
+
+    def is_due(self) -> bool:
+        """Whether it is time for the next."""
+        every = self._asked.checkpoint
+        return every > 0 and time.monotonic() - _BEGAN > every * (self._written + 1)
+
+    def write(self, step: int, leg: int, progress: Progress) -> None:
+        """Write one after so many steps, for a run that goes on with this leg."""
+        self._written = max(self._written + 1, int((time.monotonic() - _BEGAN) // max(self._asked.checkpoint, 1e-9)))
+        moments = {name: self._optimizer.state[each] for name, each in self._adapter.named().items()}
+        first, second = ({name: each[key] for name, each in moments.items()} for key in ("exp_avg", "exp_avg_sq"))
+        told: dict[str, object] = {
+            "step": step,
+            "leg": leg,
+            "spent": progress.spent(),
+            "tokens": progress.tokens,
+            "asked": _kept_settings(self._asked),
+        }
+        state = State(self._adapter.learned(), first, second)
+        room = int(self._asked.room * 2**20)
+        written = write(Path(self._asked.out), self._asked.name, Checkpoint(state, told), room)
+        print(json.dumps({"checkpoint": step, **written}), flush=True)
+
+
+#: When the process began: whoever cuts it counts from there.
+_BEGAN = time.monotonic()
+
+
+def _take_up(begun: Checkpoint, adapter: Adapter | Whole, optimizer: torch.optim.Optimizer) -> tuple[int, int]:
+    """Go on from a checkpoint; gives the step and the leg that come next."""
+    adapter.go_on(begun.state.weights)
+    step = int(str(begun.told["step"]))
+    state = {
+        at: {
+            "step": torch.tensor(float(step)),
+            "exp_avg": begun.state.first[name].to(each.device),
+            "exp_avg_sq": begun.state.second[name].to(each.device),
+        }
+        for at, (name, each) in enumerate(adapter.named().items())
+    }
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+    return step, int(str(begun.told["leg"]))
+
+
+def learn(
     asked: argparse.Namespace,
     model: Model,
     adapter: Adapter | Whole,
-    batches: Iterator[list[Row]],
+    rows: Callable[[int], Iterator[list[Row]]],
     progress: Progress,
+    begun: Checkpoint | None = None,
 ) -> None:
+    """Learn from the rows of one leg after the other, from a checkpoint or from the beginning."""
     optimizer = torch.optim.AdamW(
         adapter.parameters(), lr=asked.rate, betas=(0.9, 0.98), weight_decay=asked.decay, fused=asked.device == "cuda"
     )
+    keeper = _Keeper(asked, adapter, optimizer)
+    begin, leg = _take_up(begun, adapter, optimizer) if begun else (0, 0)
+    batches = rows(leg)
     stopped: list[int] = []
     for each in (signal.SIGTERM, signal.SIGINT):  # what is learned so far is kept when the time on a GPU ends early
         signal.signal(each, lambda number, _: stopped.append(number))
-    kept = 0
-    for step in range(asked.steps):
+    kept, step = 0, begin
+    for step in range(begin, asked.steps):
         batch = Batch(progress.rows(batches), asked.device)
-        if step == 0:
+        if step == begin:
             progress.began = time.monotonic()  # the first rows take a while
         share = max(progress.spent() / asked.seconds, step / asked.steps)
         if share >= 1 or stopped:
@@ -295,6 +410,12 @@ def _learn(
         if asked.keep and progress.spent() / asked.keep > kept + 1:
             kept += 1
             adapter.save(Path(asked.out) / f"{asked.name}-{kept}.npz")
+        if keeper.is_due():
+            leg += 1
+            keeper.write(step + 1, leg, progress)
+            batches = rows(leg)
+    if stopped and asked.checkpoint and step > begin:
+        keeper.write(step, leg + 1, progress)
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -317,6 +438,16 @@ def arguments() -> argparse.ArgumentParser:
     add("--seconds", type=float, default=900)
     add("--steps", type=int, default=1_000_000)
     add("--keep", type=float, default=0, help="keep an adapter every so many seconds")
+    add("--resume", action="store_true", help="go on from the last checkpoint of this name, if there is one")
+    add(
+        "--checkpoint", type=float, default=540, help="write a checkpoint every so many seconds of the process; 0: none"
+    )
+    add(
+        "--room",
+        type=float,
+        default=60,
+        help="MiB that a checkpoint may take, in 8 files at most; 0: all is kept as it is",
+    )
     add("--seed", type=int, default=1)
     add("--workers", type=int, default=14)
     add("--device", default="cuda")
