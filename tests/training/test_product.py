@@ -184,7 +184,7 @@ def test_the_definitions_of_the_agents_tools_are_the_products_own(tmp_path: Path
 @check_each(
     "command",
     [
-        "echo one two", "ls", "cat a.txt nope.txt", "wc -l < a.txt", "rm nope.txt", "true", "false", "no_such_command", "printf abc; exit 3",
+        "echo one two", "ls", "python3 p.py", "cat a.txt nope.txt", "wc -l < a.txt", "rm nope.txt", "true", "false", "no_such_command", "printf abc; exit 3",
         "pwd | wc -l", "sort -r a.txt", "grep -rn b .", "python3 -c \"print(80 * 15 / 100 + 3)\"", 'python3 -c "print(3 * 4)"',
         'python3 -c "print(0.1 + 0.2)"', 'python3 -c "print((7 - 2) * 3)"', "TZ=UTC date +%Y | wc -c",
     ],
@@ -193,6 +193,7 @@ def test_the_shell_gives_what_the_real_one_gives(command: str, tmp_path: Path):
     desk = Desk(random.Random(1), str(tmp_path), "Europe/Oslo", NOON)
     for folder in (desk.path, tmp_path):
         (folder / "a.txt").write_text("a\nb\nc\n")
+        (folder / "p.py").write_text('print("one")\nprint("two words")\n')
     real = Shell(tmp_path, Approval(lambda _: "once"), sandbox=False)
     told = asyncio.run(run_tool(real, {"command": command}, CallContext(), None))
     assert desk.run("shell", {"command": command}) == told
