@@ -1,7 +1,7 @@
 """What people ask of the product's own tools: files, shell, calculator, clock, dice, weather. Every result is what the tools give.
 
 A file of `product/*.txt` is a list of tasks with a blank line between. `task name`, and `uses`, `lacks` with names of tools that must or must not
-be offered; `set slot = kind` draws a value, `file path = text` makes a file, `others low high` makes some more. Lines with `>` are
+be offered; `set slot = kind` draws a value, `file path = text` makes a file, `others low high` makes some more (`bulk yes`: of any size). Lines with `>` are
 requests; `call tool {arguments}` is a round and `also tool {arguments}` a further call in it; lines with `=` are answers; `next` begins what the user says
 after the answer. `like name` takes requests and answers of another task, `fails yes` says that a call is to fail. In an answer `{r}` is the last result, `{r1}` the first
 one, `{can}` what the tools can do; `limit` is a slot to compare a
@@ -40,6 +40,8 @@ _HELD_OUT = 14
 #: How often a request has something around it, as `wording` knows it.
 _AROUND = 0.35
 _TRIES = 20
+#: How often a file that nobody reads is of any size, and how its name ends.
+_BULK, _HEAVY = 0.5, "jpg png mp4 zip pdf mp3 csv log txt docx xlsx bin json db wav"
 #: Signs that are part of what is asked for: a pattern, an ending, a command.
 _TYPED = re.compile(r"[*`$]|\.\{|\w\.\w|^[a-z]+ \{\w+\}")
 #: What is said as a list in a sentence.
@@ -71,6 +73,8 @@ class ProductTask(NamedTuple):
     sets: tuple[tuple[str, str], ...]
     files: tuple[tuple[str, str], ...]
     others: tuple[int, int]
+    #: Whether those may be of any size, since nobody reads them.
+    bulk: bool
     parts: tuple[Part, ...]
     #: Whether one of its calls is meant to fail.
     fails: bool
@@ -133,7 +137,7 @@ def _task(block: list[tuple[str, str]], known: dict[str, ProductTask]) -> Produc
                     (sets if mark == "set" else files).append((name, value.strip().replace("\\n", "\n")))
                 case "next":
                     parts.append(([], [], []))
-                case "task" | "uses" | "lacks" | "others" | "like" | "fails":
+                case "task" | "uses" | "lacks" | "others" | "like" | "fails" | "bulk":
                     head[mark] = rest
                 case _:
                     raise ValueError(f"`{mark}` is unknown")
@@ -157,6 +161,7 @@ def _task(block: list[tuple[str, str]], known: dict[str, ProductTask]) -> Produc
             tuple(sets),
             tuple(files),
             (low, high),
+            "bulk" in head,
             tuple(whole),
             "fails" in head,
         )
@@ -336,9 +341,13 @@ class Asked:
         for path, text in self._task.files:
             self._write(self._fill(path), self._fill(text))
         for _ in range(rng.randint(*self._task.others)):
-            path = str(drawn("anyfile", rng, {}))
+            bulk = self._task.bulk and rng.random() < _BULK
+            path = str(drawn(f"file({_HEAVY})" if bulk else "anyfile", rng, {}))
             if not any(each.lower() == path.lower() for each in self._there()):
-                self._write(path, str(drawn(f"notes({rng.choice(['1,2', '1,5', '4,12'])})", rng, self._values)))
+                notes = f"notes({rng.choice(['1,2', '1,5', '4,12'])})"
+                self._write(
+                    path, "x" * int(10 ** rng.uniform(1, 4.8)) if bulk else str(drawn(notes, rng, self._values))
+                )
 
     def _there(self) -> list[str]:
         return [each.name for each in self._desk.path.iterdir()]

@@ -183,6 +183,7 @@ _OWN: dict[str, Callable[[random.Random], Value]] = {
     "oneword": _word,
     "note": _note,
     "coined": _coined,
+    "filler": lambda rng: "x" * int(10 ** rng.uniform(1, 4.8)),
     "key": lambda rng: rng.choice(_KEYS),
 }
 
