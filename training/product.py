@@ -3,7 +3,7 @@
 A file of `product/*.txt` is a list of tasks with a blank line between. `task name`, and `uses`, `lacks` with names of tools that must or must not
 be offered; `set slot = kind` draws a value, `file path = text` makes a file, `others low high` makes some more (`bulk yes`: of any size). Lines with `>` are
 requests; `call tool {arguments}` is a round and `also tool {arguments}` a further call in it; lines with `=` are answers; `next` begins what the user says
-after the answer. `like name` takes requests and answers of another task, `fails yes` says that a call is to fail. In an answer `{r}` is the last result, `{r1}` the first
+after the answer. `like name` takes requests and answers of another task, `fails yes` says that a call is to fail, `alone yes` that no foreign tool may be there. In an answer `{r}` is the last result, `{r1}` the first
 one, `{can}` what the tools can do; `limit` is a slot to compare a
 result with, and `{over}` says yes or no. What an answer says and the user has not said must stand in it.
 
@@ -76,6 +76,8 @@ class ProductTask(NamedTuple):
     #: Whether those may be of any size, since nobody reads them.
     bulk: bool
     parts: tuple[Part, ...]
+    #: Whether no foreign tool may stand beside, since it might serve what is asked.
+    alone: bool
     #: Whether one of its calls is meant to fail.
     fails: bool
 
@@ -86,7 +88,7 @@ class ProductTask(NamedTuple):
 
     def fits(self, names: set[str]) -> bool:
         """Whether these tools serve it."""
-        return self.uses <= names and not self.lacks & names
+        return self.uses <= names and not self.lacks & names and not (self.alone and names - _CAN.keys())
 
 
 # ---- reading
@@ -137,7 +139,7 @@ def _task(block: list[tuple[str, str]], known: dict[str, ProductTask]) -> Produc
                     (sets if mark == "set" else files).append((name, value.strip().replace("\\n", "\n")))
                 case "next":
                     parts.append(([], [], []))
-                case "task" | "uses" | "lacks" | "others" | "like" | "fails" | "bulk":
+                case "task" | "uses" | "lacks" | "others" | "like" | "fails" | "bulk" | "alone":
                     head[mark] = rest
                 case _:
                     raise ValueError(f"`{mark}` is unknown")
@@ -163,6 +165,7 @@ def _task(block: list[tuple[str, str]], known: dict[str, ProductTask]) -> Produc
             (low, high),
             "bulk" in head,
             tuple(whole),
+            "alone" in head,
             "fails" in head,
         )
     except (KeyError, ValueError, IndexError) as error:
