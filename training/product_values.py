@@ -88,6 +88,16 @@ _ENDINGS = {
     "code": "py py js ts go rs sh c java rb",
     "data": "csv json yaml toml log csv tsv ini xml",
 }
+#: What a line of a file may tell.
+_KEYS = """
+deadline budget owner captain winner colour flavour password code name nickname street hotel seat gate platform train bus flight captcha
+topic title author editor sponsor leader driver cook dentist doctor teacher landlord neighbour plumber lawyer supplier customer client
+destination origin capital city village harbour island river mountain animal bird tree flower fruit vegetable drink soup dessert cheese
+song album band instrument film actor hero villain book chapter poem motto slogan mascot team coach stadium score record
+model brand engine fuel battery colour-code material fabric size pattern size-chart shelf drawer box locker key badge licence
+access-word keyword codeword passphrase token label tag branch version release server host database table user group role
+project milestone task blocker status priority phase sprint reviewer room floor building entrance parking wifi printer meeting-point
+""".split()
 _FOLDERS = """
 docs src tests data notes archive drafts reports images letters old backup config scripts logs invoices recipes projects music photos
 downloads assets lib examples exports shared private work home uni taxes travel 2023 2024 2025 january june tmp build
@@ -173,6 +183,8 @@ _OWN: dict[str, Callable[[random.Random], Value]] = {
     "oneword": _word,
     "note": _note,
     "coined": _coined,
+    "filler": lambda rng: "x" * int(10 ** rng.uniform(1, 4.8)),
+    "key": lambda rng: rng.choice(_KEYS),
 }
 
 
@@ -288,6 +300,7 @@ _ITEMS: dict[str, Callable[[Lines], str]] = {
     "pick_number": lambda lines: str(lines.things.index(lines.picked) + 1),
     "said": lambda lines: joined(list(lines.things)),
     "plus": lambda lines: " + ".join(lines.things),
+    "joined": lambda lines: " ".join(lines.things),
 }
 
 

@@ -203,7 +203,7 @@ class Scenes:
         offer = offered(rng)
         count = rng.choice([0, 0, 0, 0, 1, 2, 3])
         others = [each.tool for each in self._distractors(list(offer.tools), count, rng, style)]
-        offer = offer._replace(tools=tuple(_once([*others, *offer.tools])))
+        offer = offer._replace(tools=(*offer.tools, *others) if rng.random() < 0.5 else (*others, *offer.tools))
         frame = self._frame(rng, list(offer.tools), ToolChoice(), kind)
         if offer.system:
             frame = frame._replace(messages=(Message("system", (TextPart(offer.system),)),))

@@ -15,9 +15,9 @@ import pytest
 
 from tests.cases import check_each
 from toolspeak.agent.calls import run_tool
-from toolspeak.cli.agent_options import INSTRUCTIONS
+from toolspeak.cli import agent_options
 from toolspeak.core.schema.argument_schema import ArgumentSchema
-from toolspeak.core.types import Message
+from toolspeak.core.types import JSONObject, Message
 from toolspeak.tools.approval import Approval
 from toolspeak.tools.base import CallContext
 from toolspeak.tools.files import file_tools
@@ -26,7 +26,7 @@ from toolspeak.tools.shell import Shell
 from toolspeak.tools.wrappers import cut_short
 from training.compare import stands
 from training.family import families
-from training.product import Asked, Offered, ProductTask, Round, offered, read, written
+from training.product import INSTRUCTIONS, Asked, Offered, ProductTask, Round, offered, read, written
 from training.product_tools import CALCULATOR, CLOCK, DICE, ZONES, Desk, calculate, clock_text, local_tools
 from training.product_values import SLOT, Place, compared, drawn, filled
 from training.scenes import Scenes
@@ -171,6 +171,28 @@ def test_a_task_that_never_goes_as_it_should_is_told():
 # ---- the tools are those of the product
 
 
+def test_the_agent_tells_the_model_what_it_tells_in_use():
+    assert INSTRUCTIONS == agent_options.INSTRUCTIONS
+
+
+@check_each(
+    ("name", "arguments"),
+    [
+        ("read_file", {"path": "nope.txt"}), ("read_file", {"path": "a.txt", "first_line": 99}), ("read_file", {"path": "../x"}), ("read_file", {}),
+        ("list_files", {"path": "nope"}), ("list_files", {}), ("search_files", {"text": "b"}), ("edit_file", {"path": "a.txt", "old": "z", "new": "y"}),
+        ("edit_file", {"path": "a.txt", "old": "b", "new": "y"}), ("write_file", {"path": "new/b.txt", "content": "c"}),
+    ],
+)  # fmt: skip
+def test_a_file_tool_gives_what_the_agent_gets_from_it(name: str, arguments: JSONObject, tmp_path: Path):
+    desk = Desk(random.Random(1), str(tmp_path), "Europe/Oslo", NOON)
+    for folder in (desk.path, tmp_path):
+        (folder / "a.txt").write_text("a\nb\nc\n")
+    real = {each.tool.name: each for each in file_tools(tmp_path)}
+    told = asyncio.run(run_tool(real[name], arguments, CallContext(), None))
+    found = desk.run(name, arguments)
+    assert (found.content, found.error) == (told.content, told.error)
+
+
 def test_the_definitions_of_the_agents_tools_are_the_products_own(tmp_path: Path):
     shell = Shell(tmp_path, Approval(), sandbox=False)
     real = [each.tool for each in (*cut_short([*file_tools(tmp_path), shell]), FinalOutput())]
@@ -184,7 +206,7 @@ def test_the_definitions_of_the_agents_tools_are_the_products_own(tmp_path: Path
 @check_each(
     "command",
     [
-        "echo one two", "ls", "cat a.txt nope.txt", "wc -l < a.txt", "rm nope.txt", "true", "false", "no_such_command", "printf abc; exit 3",
+        "echo one two", "ls", "python3 p.py", "cat a.txt nope.txt", "wc -l < a.txt", "rm nope.txt", "true", "false", "no_such_command", "printf abc; exit 3",
         "pwd | wc -l", "sort -r a.txt", "grep -rn b .", "python3 -c \"print(80 * 15 / 100 + 3)\"", 'python3 -c "print(3 * 4)"',
         'python3 -c "print(0.1 + 0.2)"', 'python3 -c "print((7 - 2) * 3)"', "TZ=UTC date +%Y | wc -c",
     ],
@@ -193,6 +215,7 @@ def test_the_shell_gives_what_the_real_one_gives(command: str, tmp_path: Path):
     desk = Desk(random.Random(1), str(tmp_path), "Europe/Oslo", NOON)
     for folder in (desk.path, tmp_path):
         (folder / "a.txt").write_text("a\nb\nc\n")
+        (folder / "p.py").write_text('print("one")\nprint("two words")\n')
     real = Shell(tmp_path, Approval(lambda _: "once"), sandbox=False)
     told = asyncio.run(run_tool(real, {"command": command}, CallContext(), None))
     assert desk.run("shell", {"command": command}) == told
