@@ -18,14 +18,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["FORMS", "LARGEST", "MOST_FILES", "Checkpoint", "State", "form_for", "newest", "size_of", "write"]
+__all__ = ["FORMS", "LARGEST", "MOST_FILES", "Checkpoint", "State", "form_for", "newest", "remove", "size_of", "write"]
 
 #: What one file may hold, and how many there may be.
 LARGEST, MOST_FILES = 15 * 2**20, 8
 #: Values that share a scale where they are kept in 8 bits.
 _BLOCK = 64
 #: The ranks of a change and of a moment where they are kept as factors.
-_CHANGE_RANK, _MOMENT_RANK = 96, 32
+_CHANGE_RANK, _MOMENT_RANK = 128, 32
 _PARTS = ("weights", "first", "second")
 #: How the weights and the first and second moments are kept, the most exact form first.
 FORMS: tuple[tuple[str, str, str], ...] = (
@@ -33,8 +33,9 @@ FORMS: tuple[tuple[str, str, str], ...] = (
     ("f32", "bf16", "bf16"),
     ("f32", "q8", "root8"),
     ("bf16", "q8", "root8"),
+    ("bf16", "q8", "means"),
     ("q8", "factors32", "means"),
-    ("factors96", "factors32", "means"),
+    ("factors128", "factors32", "means"),
 )
 
 
@@ -142,7 +143,7 @@ _WAYS: dict[str, _Kept] = {
     "root8": _Kept(_in_8, _put_root, _get_root),
     "means": _Kept(lambda shape: 4 * sum(shape), _put_means, _get_means),
     "factors32": _factors(_MOMENT_RANK),
-    "factors96": _factors(_CHANGE_RANK),
+    "factors128": _factors(_CHANGE_RANK),
 }
 #: What the name of an array and its header take in the file, at most.
 _OVERHEAD = 512
@@ -219,6 +220,12 @@ def newest(folder: Path, name: str) -> Checkpoint | None:
         by_mark.setdefault(path.name.split(".")[-3], []).append(path)
     found = [each for mark, paths in by_mark.items() if (each := _read(mark, paths)) is not None]
     return max(found, key=lambda each: int(str(each.told["step"])), default=None)
+
+
+def remove(folder: Path, name: str) -> None:
+    """Remove the checkpoints of a run that is done."""
+    for path in folder.glob(f"{name}.*of*.ckpt"):
+        path.unlink()
 
 
 def _read(mark: str, paths: list[Path]) -> Checkpoint | None:

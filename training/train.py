@@ -23,7 +23,7 @@ import torch.nn.functional as F
 from gguf import GGUFReader, dequantize
 from torch import Tensor
 
-from .checkpoint import Checkpoint, State, newest, write
+from .checkpoint import Checkpoint, State, newest, remove, write
 from .dataset import Row, Sources, stream
 from .model import Model, Weights, linear_names, load
 
@@ -288,13 +288,16 @@ def train(asked: argparse.Namespace) -> None:
         raise SystemExit(f"the checkpoint of {asked.name} was made with {told['asked']}")
     progress = Progress(asked.device, float(str(told.get("spent", 0))), int(str(told.get("tokens", 0))))
     kept = out / f"{asked.name}.npz"
+    is_cut = False
     try:
-        learn(asked, model, adapter, _rows(asked), progress, begun)
+        is_cut = learn(asked, model, adapter, _rows(asked), progress, begun)
     finally:
-        if progress.tokens:
+        if progress.tokens and not is_cut:
             adapter.save(kept)
             told = {"kept": str(kept), "tokens": progress.tokens, "s": round(progress.spent(), 1)}
             print(json.dumps(told), flush=True)
+    if not is_cut:
+        remove(out, asked.name)
 
 
 def _kept_settings(asked: argparse.Namespace) -> dict[str, object]:
@@ -380,8 +383,11 @@ def learn(
     rows: Callable[[int], Iterator[list[Row]]],
     progress: Progress,
     begun: Checkpoint | None = None,
-) -> None:
-    """Learn from the rows of one leg after the other, from a checkpoint or from the beginning."""
+) -> bool:
+    """Learn from the rows of one leg after the other, from a checkpoint or from the beginning.
+
+    Gives whether it was stopped before the end and has left a checkpoint to go on from.
+    """
     optimizer = torch.optim.AdamW(
         adapter.parameters(), lr=asked.rate, betas=(0.9, 0.98), weight_decay=asked.decay, fused=asked.device == "cuda"
     )
@@ -391,7 +397,7 @@ def learn(
     stopped: list[int] = []
     for each in (signal.SIGTERM, signal.SIGINT):  # what is learned so far is kept when the time on a GPU ends early
         signal.signal(each, lambda number, _: stopped.append(number))
-    kept, step = 0, begin
+    kept, done, last = 0, begin, begin
     for step in range(begin, asked.steps):
         batch = Batch(progress.rows(batches), asked.device)
         if step == begin:
@@ -407,15 +413,18 @@ def learn(
         torch.nn.utils.clip_grad_norm_(adapter.parameters(), 1.0)
         optimizer.step()
         progress.add(step, loss, batch.ids.numel())
+        done = step + 1
         if asked.keep and progress.spent() / asked.keep > kept + 1:
             kept += 1
             adapter.save(Path(asked.out) / f"{asked.name}-{kept}.npz")
         if keeper.is_due():
-            leg += 1
-            keeper.write(step + 1, leg, progress)
+            leg, last = leg + 1, done
+            keeper.write(done, leg, progress)
             batches = rows(leg)
-    if stopped and asked.checkpoint and step > begin:
-        keeper.write(step, leg + 1, progress)
+    if stopped and asked.checkpoint and done > last:
+        keeper.write(done, leg + 1, progress)
+        last = done
+    return bool(stopped) and last > 0
 
 
 def arguments() -> argparse.ArgumentParser:
