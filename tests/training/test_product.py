@@ -25,11 +25,13 @@ from toolspeak.tools.final_output import FinalOutput
 from toolspeak.tools.shell import Shell
 from toolspeak.tools.wrappers import cut_short
 from training.compare import stands
+from training.endings import ENDINGS
 from training.family import families
 from training.product import INSTRUCTIONS, Asked, Offered, ProductTask, Round, offered, read, written
 from training.product_tools import CALCULATOR, CLOCK, DICE, ZONES, Desk, calculate, clock_text, local_tools
 from training.product_values import SLOT, Place, compared, drawn, filled
 from training.scenes import Scenes
+from training.unseen import ASKED, READERS
 
 TASKS = (*written(), *written(held_out=True))
 STATIC = Path(__file__).parents[2] / "src/toolspeak/server/web/static"
@@ -91,6 +93,17 @@ def test_the_same_seed_gives_the_same_conversation():
 def test_there_are_many_kinds_and_wordings():
     assert len(TASKS) > 150
     assert len({request for task in TASKS for part in task.parts for request in part.requests}) > 1800
+
+
+def test_nothing_that_a_threshold_is_chosen_by_or_a_test_asks_is_trained_on():
+    asked = {_bare(request) for task in TASKS for part in task.parts for request in part.requests}
+    unseen = [request for each in READERS for request in each.requests]
+    unseen += [request for each in ASKED for request in (*each.requests, *each.alone)]
+    assert not asked & set(map(_bare, (*ENDINGS, *unseen)))
+
+
+def _bare(text: str) -> str:
+    return re.sub(r"[^\w ]", "", text.lower()).strip()
 
 
 def test_the_same_words_never_ask_for_different_tools_where_the_same_tools_are_offered():
