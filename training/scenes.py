@@ -63,6 +63,8 @@ _REFUSALS = (
 _WITH_ORDERS = 0.3
 #: How often a tool that computes something of its own stands among others: what is found is told, though it could be computed with.
 _ACTING_BESIDE = 0.15
+#: How often an answer that is left alone calls a tool which is not listed.
+_STRANGE = 0.12
 #: How often it is only looked up what a task of three rounds would compute with.
 _LOOKED_UP = 0.6
 #: How often a task of three rounds is one that was written by hand, and how often the lookup of another stands beside its own.
@@ -469,7 +471,13 @@ class Scenes:
                 made = tuple(each.call for each in mentions)
                 scenes.append(_scene(frame, interpreting_messages(answer), Answer(made), "interpreted"))
             else:
-                answer = self._plain_answer(mentions[0], rng)
+                # A call of a tool that is not there is none.
+                strange = self._distractors(tools, 1, rng, style) if rng.random() < _STRANGE else []
+                answer = (
+                    described([self._mention(strange[0], rng)], mentions, self._forms, rng)
+                    if strange
+                    else self._plain_answer(mentions[0], rng)
+                )
                 scenes.append(_scene(frame, interpreting_messages(answer), Answer(), "left_alone"))
         return scenes
 
