@@ -31,7 +31,7 @@ _SHARED, _REFERRED = 0.45, 0.5
 #: How often nothing English joins parts in other languages.
 _AS_IT_IS = 0.85
 #: How often one of the tools is asked for twice.
-_TWICE = 0.25
+_TWICE = 0.35
 #: Words that begin an order.
 _ORDERS = frozenset(
     "find show add put give set make create send tell check run search get book start log save write order compute take calculate reserve "

@@ -47,7 +47,11 @@ class Errand(NamedTuple):
             value = drawn[at][key] if key in drawn[at] else _drawn(offers[at], key, rng)
             for at, key in places:
                 drawn[at][key] = _for(offers[at], key, value)
-            number = isinstance(value.value, int | float)
+            kind = offers[at].family.params[key].kind
+            # Options may be called by number and are said in words; other numbers stand beside letters and signs.
+            number = (
+                isinstance(value.value, int | float) and kind is not None and not kind.name.startswith(("enum", "pick"))
+            )
             return str(value.value) if number and not value.said[:1].isdigit() else value.said
 
         told = _SLOT.sub(said, text)

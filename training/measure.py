@@ -12,7 +12,8 @@ import argparse
 import itertools
 import json
 import random
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import torch
@@ -20,6 +21,7 @@ import torch
 from toolspeak.core.types import Message, TextPart
 
 from .dataset import Sources, rendered, scenes_of
+from .different import Part, join, joints
 from .judging import Asked, counted, score
 from .model import Model, linear_names, load
 from .recorded import Record, Recorded
@@ -33,6 +35,14 @@ from .train import restored
 #: whether more of a bias makes it more likely.
 WAYS = {"none": ("]", -1), "call": ('{"', 1)}
 BEGINS = "["
+#: Sets that would be small by chance, by the groups that hold them, and how many cases each of them has at least.
+_RARE = {
+    "different": "different", "errand": "different", "closing": "closing", "thanks_first": "closing", "in_full": "listing", "one_field": "listing",
+    "empty": "listing", "failed": "listing", "worked_out": "listing", "interpreted": "interpreting", "left_alone": "interpreting",
+}  # fmt: skip
+_ENOUGH = 60
+#: Longer recorded requests are not joined with others.
+_LONGEST_PART = 240
 
 
 def seal_dev(seal: Seal, count: int, tools: int) -> list[Asked]:
@@ -60,15 +70,26 @@ def seal_dev(seal: Seal, count: int, tools: int) -> list[Asked]:
 
 
 def held_out(sources: Sources, count: int) -> list[Asked]:
-    """Scenes with families that were held out."""
+    """Scenes with families, joints, closings and the like that were held out; of some sets more than chance would give."""
     scenes, rng = scenes_of(sources._replace(held_out=True, seal=None)), random.Random(11)
     asked: list[Asked] = []
     while len(asked) < count:
-        for scene in scenes.group(rng):
-            told = rendered(scene)
-            if told is not None and scene.what != "chat":
-                asked.append(Asked(scene.what, told[0], scene.answer, scene.turn.tools, scene.holds))
+        asked += _asked(scenes.group(rng))
+    counts = Counter(each.set for each in asked)
+    for set_, group in _RARE.items():
+        while counts[set_] < _ENOUGH:
+            found = _asked(each for each in scenes.group(rng, of=group) if each.what == set_)
+            counts[set_] += len(found)
+            asked += found
     return asked
+
+
+def _asked(scenes: Iterable[Scene]) -> list[Asked]:
+    return [
+        Asked(scene.what, told[0], scene.answer, scene.turn.tools, scene.holds)
+        for scene in scenes
+        if scene.what != "chat" and (told := rendered(scene)) is not None
+    ]
 
 
 def as_recorded(recorded: Recorded) -> list[Asked]:
@@ -81,6 +102,28 @@ def as_recorded(recorded: Recorded) -> list[Asked]:
         assert told is not None
         what = "recorded_none" if not record.calls else "recorded_one" if len(record.calls) == 1 else "recorded_several"
         asked.append(Asked(what, told[0], scene.answer, record.tools))
+    return asked
+
+
+def joined(recorded: Recorded) -> list[Asked]:
+    """Recorded requests that were held out, two or three of different people as one, by joints that were held out."""
+    rng, ways = random.Random(13), joints(held_out=True)
+    left = [record for record in recorded.calling if len(record.request) < _LONGEST_PART]
+    rng.shuffle(left)
+    asked: list[Asked] = []
+    while left:
+        chosen = [left.pop()]
+        for other in left[:20]:
+            if len(chosen) < rng.choice([2, 2, 3]) and not any(meets(other, each) for each in chosen):
+                chosen.append(other)
+        left = [record for record in left if record not in chosen]
+        if len(chosen) > 1:
+            request, calls = join([Part(each.request, each.calls) for each in chosen], ways, rng)
+            tools = tuple({tool.name: tool for each in chosen for tool in each.tools}.values())
+            turn = Turn((Message("user", (TextPart(request),)),), tools, seed=rng.randbytes(8))
+            told = rendered(Scene(turn, Answer(calls), ""))
+            assert told is not None
+            asked.append(Asked("recorded_different", told[0], Answer(calls), tools))
     return asked
 
 
@@ -119,7 +162,8 @@ def main() -> None:
     sources = Sources(Path(asked.weights), Path(asked.seal))
     cases = [*held_out(sources, asked.count), *seal_dev(Seal(Path(asked.seal)), asked.count // 2, 8)]
     if asked.recorded:
-        cases += as_recorded(Recorded(Path(asked.recorded), held_out=True))
+        recorded = Recorded(Path(asked.recorded), held_out=True)
+        cases += [*as_recorded(recorded), *joined(recorded)]
     prompts = [coder.encode(each.prompt, add_special_tokens=False).ids for each in cases]
     for name, bias in itertools.product(asked.adapters, asked.bias or [0.0]):
         token, sign = WAYS[asked.way]

@@ -7,7 +7,7 @@ Nothing is learned from a test here. What families share is taken out by hand; r
 request is alike, or where one of their tools is a function of a test, under whatever name and in whatever words: data sets
 that were made with a test in mind hold its functions with other requests. Of BFCL all categories count, also those that were
 given up and the functions of several turns; of Seal-Tools the split `test_out_domain`. What only readers saw to be alike is left
-out by its sum (`alike.txt`). Above: nothing. Below: `family`, `chain_kinds`, `product`, `seal`.
+out by its sum (`alike.txt`). Above: nothing. Below: `family`, `errands`, `chain_kinds`, `product`, `records`, `seal`.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from pathlib import Path
 from toolspeak.core.types import JSONObject, is_object
 
 from .chain_kinds import TRAINED
+from .errands import errands
 from .family import families
-from .product import written as product_tasks
 from .readings import readers
+from .records import records
 from .seal import rows_of
 from .tasks import written
 
@@ -208,24 +209,21 @@ def in_families(test: Test) -> None:
 
 
 def in_tasks(test: Test) -> None:
-    """Print the tools of tasks of several rounds, and those that read something, that are functions of a test, and the requests that it asks as well."""
+    """Print the tools of tasks of several rounds, and those that read or list something, that are functions of a test, and the requests, also
+    those for several tools, that it asks as well."""
     tasks = [*written(), *written(held_out=True)]
     reading = [*readers(), *readers(held_out=True)]
-    for tool in chain(TRAINED.tools(), *(each.tools() for each in (*tasks, *reading))):
+    listing = [*records(), *records(held_out=True)]
+    for tool in chain(TRAINED.tools(), *(each.tools() for each in (*tasks, *reading, *listing))):
         parameters: JSONObject = {key: {} for key in tool.parameters["properties"]}
         told: JSONObject = {"name": tool.name, "description": tool.description, "parameters": parameters}
         if test.has_function(told):
             print(tool.name, f"| of a task | likeness {test.likeness(told):.2f}")
-    asked = chain(*(each.requests for each in (*tasks, *reading)), *(task.alone for task in tasks))
+    known = families()
+    several = [*errands(known), *errands(known, held_out=True)]
+    asked = chain(*(each.requests for each in (*tasks, *reading, *listing, *several)), *(task.alone for task in tasks))
     for request in filter(test.words, asked):
         print(request, "| of a task")
-
-
-def in_product(test: Test) -> None:
-    """Print the requests to the product's own tools that a test asks as well. The tools are what they are."""
-    parts = [part for task in (*product_tasks(), *product_tasks(held_out=True)) for part in task.parts]
-    for request in filter(test.words, dict.fromkeys(chain(*(part.requests for part in parts)))):
-        print(request, "| of the product's tools")
 
 
 def seen_by_readers() -> frozenset[str]:
@@ -267,7 +265,6 @@ def main() -> None:
         for test in tests:
             in_families(test)
             in_tasks(test)
-            in_product(test)
         return
     seen = seen_by_readers()
     for file in sorted(asked.recorded.glob("*.jsonl")):

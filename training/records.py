@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -77,6 +78,11 @@ class Records(NamedTuple):
     compute: Compute | None
     computed: tuple[str, ...]
     answers: tuple[str, ...]
+
+    def tools(self) -> Iterator[Tool]:
+        """It and what computes with its values, once with each of their names."""
+        yield from (one_string(name, self.about, self.params.split()[0], self.which) for name in self.names.split())
+        yield from self.compute.tools() if self.compute else ()
 
     def tool(self, rng: random.Random, style: Style) -> Tool:
         """It, with one of its names and one of its parameter's."""

@@ -64,6 +64,8 @@ _REFUSALS = (
 _WITH_ORDERS = 0.3
 #: How often a tool that computes something of its own stands among others: what is found is told, though it could be computed with.
 _ACTING_BESIDE = 0.15
+#: How often an answer that is left alone calls a tool which is not listed.
+_STRANGE = 0.12
 #: How often it is only looked up what a task of three rounds would compute with.
 _LOOKED_UP = 0.6
 #: How often a task of three rounds is one that was written by hand, and how often the lookup of another stands beside its own.
@@ -71,9 +73,18 @@ _BY_HAND, _WITH_ANOTHER = 0.65, 0.35
 #: How often one of two recorded requests comes without its own tools, how often those that are there are near to it, and of
 #: how many they are the nearest.
 _APART, _NEAR, _NEAREST_OF = 0.38, 0.6, 60
-#: How often different tools are asked for by errands that were written by hand and by recorded requests; how many tools at once, two to four; how often the next is
+#: How often different tools are asked for by errands that were written by hand and by recorded requests, and how often something that no
+#: tool does is asked for beside; how many tools at once, two to four; how often the next is
 #: asked about what the last was asked about; how many tools stand beside; and how long a recorded request may be to be joined.
-_ERRANDS, _FOREIGN, _TOGETHER, _AKIN, _BESIDE, _LONGEST_PART = 0.2, 0.25, (46, 32, 22), 0.35, (0, 0, 0, 1, 2, 4, 8), 240
+_ERRANDS, _FOREIGN, _DECLINED, _TOGETHER, _AKIN, _BESIDE, _LONGEST_PART = (
+    0.2,
+    0.25,
+    0.35,
+    (46, 32, 22),
+    0.35,
+    (0, 0, 0, 1, 2, 4, 8),
+    240,
+)
 _VERBS = frozenset(
     "calculate compute find get create list set add check estimate convert search book retrieve send show look generate apply suggest recommend plan open write read start run play translate schedule cancel log reserve order rent deploy block encode count replace change move format install train draw insert publish buy record resize cut delete roll deal mix conjugate define".split()
 )
@@ -174,10 +185,10 @@ class Scenes:
 
     # ---- groups
 
-    def group(self, rng: random.Random, kind: PlanKind = "envelope") -> list[Scene]:
-        """Turns that share their tools."""
+    def group(self, rng: random.Random, kind: PlanKind = "envelope", of: str = "") -> list[Scene]:
+        """Turns that share their tools: a group of this kind, or of one that is drawn by its share."""
         style = Style.draw(rng)
-        make = self._kinds.get(drawn(rng, self._kinds))
+        make = self._kinds.get(of or drawn(rng, self._kinds))
         return self._mixed(rng, style, kind) if make is None else make(rng, style, kind)
 
     def _mixed(self, rng: random.Random, style: Style, kind: PlanKind) -> list[Scene]:
@@ -240,15 +251,15 @@ class Scenes:
             request, call = gold.ask(rng)
             return [_scene(frame, (_user(request),), Answer((call,)), mode)]
         roll = rng.random()
-        if roll < 0.48:
+        if roll < 0.44:
             return [self._one(frame, gold, rng)]
-        if roll < 0.74:
+        if roll < 0.68:
             request, calls = gold.ask_several(rng, rng.choices([2, 3, 4, 5], [50, 28, 16, 6])[0])
             what = "several" if len(calls) > 1 else "listed"
             return [_scene(frame, (_user(request),), Answer(tuple(calls)), what)]
-        if roll < 0.87:
+        if roll < 0.88:
             return self._irrelevant(frame, offers, rng, style)
-        if roll < 0.89:
+        if roll < 0.9:
             return self._ask_back(frame, gold, rng)
         if roll < 0.96:
             return self._after_result(frame, gold, golds, rng)
@@ -477,7 +488,13 @@ class Scenes:
                 made = tuple(each.call for each in mentions)
                 scenes.append(_scene(frame, interpreting_messages(answer), Answer(made), "interpreted"))
             else:
-                answer = self._plain_answer(mentions[0], rng)
+                # A call of a tool that is not there is none.
+                strange = self._distractors(tools, 1, rng, style) if rng.random() < _STRANGE else []
+                answer = (
+                    described([self._mention(strange[0], rng)], mentions, self._forms, rng)
+                    if strange
+                    else self._plain_answer(mentions[0], rng)
+                )
                 scenes.append(_scene(frame, interpreting_messages(answer), Answer(), "left_alone"))
         return scenes
 
@@ -526,6 +543,8 @@ class Scenes:
             some = rng.sample(golds, rng.choice([count, count, rng.randint(2, count)]))
             request, calls = together(some, self._joints, rng)
             scenes.append(_scene(frame, (_user(request),), Answer(calls), "different"))
+        if rng.random() < _DECLINED:
+            scenes += self._irrelevant(frame, [*golds, *beside], rng, style)
         return [*scenes, self._one(frame, rng.choice(golds), rng)]
 
     def _errand(self, rng: random.Random, style: Style, kind: PlanKind) -> list[Scene]:
@@ -534,7 +553,7 @@ class Scenes:
         offers = [family.offer(rng, style) for family in errand.families]
         if len({offer.tool.name for offer in offers}) < len(offers):
             return []
-        domains = [family.domain for family in errand.families]
+        domains = [family.domain for family in errand.families if family.domain in self._by_domain]
         beside = self._distractors([each.tool for each in offers], rng.choice(_BESIDE), rng, style, domains)
         tools = [each.tool for each in (*offers, *beside)]
         rng.shuffle(tools)

@@ -33,3 +33,19 @@ def test_every_request_says_what_its_calls_take(errand: Errand):
             assert [call.name for call in calls] == [offer.tool.name for offer in offers]
             for offer, call in zip(offers, calls, strict=True):
                 assert not ArgumentSchema.of(offer.tool.parameters).problems(call.arguments), (request, call)
+
+
+def test_options_are_said_in_words_though_a_tool_calls_them_by_number():
+    errand = next(each for each in ERRANDS if each.families[-1].key == "transit.fare")
+    rng = random.Random(2)
+    coded = 0
+    for _ in range(300):
+        offers = [family.offer(rng, Style()) for family in errand.families]
+        told, calls = errand.ask(offers, rng)
+        kind = offers[-1].kind_of("passenger_type")
+        if kind is not None and kind.schema["type"] == "integer":
+            coded += 1
+            options = errand.families[-1].params["passenger_type"].kind
+            assert options is not None
+            assert any(option in told for option in options.options), (told, calls)
+    assert coded

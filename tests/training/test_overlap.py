@@ -10,9 +10,12 @@ import pytest
 
 from tests.cases import check_each
 from toolspeak.core.types import JSONObject
+from training.errands import errands
+from training.family import families
 from training.overlap import Test as PublicTest
 from training.overlap import bare, cleaned, in_tasks, main, of_bfcl, of_seal, seen_by_readers
 from training.readings import readers
+from training.records import records
 from training.tasks import written
 
 ENTRY: JSONObject = {
@@ -138,6 +141,8 @@ def test_whatever_is_asked_for_in_a_task_is_searched_also_a_lookup_alone_and_wha
     both = [each for task in written() for each in task.requests]
     alone = [each for task in written() for each in task.alone]
     read = [each for reader in readers() for each in reader.requests]
-    for request in (max(said, key=len) for said in (both, alone, read)):
+    listed = [each for one in records() for each in one.requests]
+    several = [each for errand in errands(families()) for each in errand.requests]
+    for request in (max(said, key=len) for said in (both, alone, read, listed, several)):
         in_tasks(PublicTest([{"question": [[{"content": request}]]}]))
         assert request in capsys.readouterr().out

@@ -94,7 +94,7 @@ def test_a_composed_near_miss_is_for_something_else():
 
 def test_near_misses_are_answered_in_words():
     scenes, rng = Scenes(FAMILIES, None, []), random.Random(9)
-    found = [scene for _ in range(120) for scene in scenes.group(rng)]
+    found = [scene for _ in range(240) for scene in scenes.group(rng)]
     near = [scene for scene in found if scene.what == "near_miss"]
     assert len(near) > 20
     assert all(not scene.answer.calls and scene.answer.text for scene in near)
