@@ -246,7 +246,7 @@ def test_callers_that_are_gone_leave_nothing_to_others():
 
 
 def test_recipes_and_targets_are_bounded(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(upstream_router, "_MAX_RECIPES", 3)
+    monkeypatch.setattr(upstream_router, "_MAX_RECIPE_BYTES", 3000)
     monkeypatch.setattr(upstream_router, "_MAX_TARGETS", 3)
 
     async def scenario() -> list[tuple[int, int]]:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: Number of heads to keep. A client has one or two, unless it adds a header with a new value to each request.
 _MAX_HEADS = 1024
+#: Maximum size of the path, the query and the headers of a head that is kept.
+_MAX_KEPT_BYTES = 2048
 #: Headers that are needed after the access check.
 _KEPT_HEADERS = frozenset({b"x-request-id", b"traceparent", b"tracestate"})
 _END = b"\r\n\r\n"
@@ -62,6 +64,8 @@ class KnownHeads:
         if b"key" in query or b"%" in query:
             return
         headers = [each for each in scope["headers"] if each[0] in _KEPT_HEADERS]
+        if len(scope["raw_path"]) + len(query) + sum(len(value) for _, value in headers) > _MAX_KEPT_BYTES:
+            return
         if len(self.by_digest) >= _MAX_HEADS:
             self.by_digest.clear()
         self.by_digest[digest] = KnownHead({**scope, "headers": headers}, route, caller, version)
