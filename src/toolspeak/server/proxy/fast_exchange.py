@@ -100,7 +100,7 @@ class FastExchange(Exchange):
         if request.stream:
             self._open_stream(planned, target, request)
         self._http, self._context = http, context
-        if not turn.start_now(self, passthrough_bytes=self._passes_bytes):
+        if not turn.start_now(self, passthrough_bytes=self._passes_bytes, streams=request.stream):
             return False
         self._turn = turn
         http.on_lost, http.on_pause = self._client_lost, self._client_paused
