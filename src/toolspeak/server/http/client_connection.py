@@ -175,7 +175,7 @@ class ClientConnection(asyncio.Protocol):
             split = self._fast_path.known_heads.split(data)
             version = split and self._fast_path.version()  # before the access check, during which it may change
             head = split and self._fast_path.known_heads.by_digest.get(split[0])
-            if split and head and head.version == version and self._take_known(head, split[1]):
+            if split and head and head.version == version and self._take_known(head, data, split[1]):
                 return
         self._progressed = self._complete and not self._pending_bytes  # true for the first data of a request
         self._pending_bytes += len(data)
@@ -187,7 +187,7 @@ class ClientConnection(asyncio.Protocol):
             self._refuse_invalid()
             return
         if split is not None and version is not None and self._takes_fast_path:
-            self._remember(split[0], version)
+            self._remember(split[0], data, version)
         if self._pending_bytes > _MAX_HEAD_BYTES:
             self._refuse(_TOO_LARGE)
         elif self._complete and (not self._pending_bytes or self.answering):
@@ -331,12 +331,15 @@ class ClientConnection(asyncio.Protocol):
 
     # ---- requests whose head is known
 
-    def _take_known(self, head: KnownHead, body: bytes) -> bool:
+    def _take_known(self, head: KnownHead, data: bytes, body: bytes) -> bool:
         """Answer a request whose head is known, without parser and task. Returns False if it needs them."""
         fast_path = self._fast_path
         if fast_path is None or self._overloaded():
             return False
-        request = HttpRequest(self, {**head.scope, **self._addresses}, body=body)
+        scope = {**head.scope, **self._addresses}
+        if head.keys:
+            scope["headers"] = [*scope["headers"], *head.credentials(data[: len(data) - len(body)])]
+        request = HttpRequest(self, scope, body=body)
         request.admitted = (head.route, head.caller)
         before = self.current, self.newest
         self.current = self.newest = request
@@ -347,14 +350,14 @@ class ClientConnection(asyncio.Protocol):
         self._takes_fast_path = False
         return False
 
-    def _remember(self, digest: bytes, version: object) -> None:
+    def _remember(self, digest: bytes, data: bytes, version: object) -> None:
         """Remember the head of an admitted request that the parser found complete."""
         request, fast_path = self.newest, self._fast_path
         if fast_path is None or request is None or request.admitted is None or not request.keep_alive:
             return
         route, caller = request.admitted
         if self._complete and fast_path.may_remember(caller):
-            fast_path.known_heads.remember(digest, request.scope, route, caller, version)
+            fast_path.known_heads.remember(digest, data, request.scope, route, caller, version)
 
     # ---- internal
 

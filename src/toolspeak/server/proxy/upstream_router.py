@@ -196,6 +196,8 @@ class Gateway:
         self._targets: dict[tuple[int, str, str], tuple[Caller, Target]] = {}
         self._recipes: BoundedCache[tuple[object, ...], Recipe] = BoundedCache(_MAX_RECIPE_BYTES)
         self._makers: OrderedDict[tuple[str, ...], tuple[TurnFactory, Settings, UpstreamAddress, str]] = OrderedDict()
+        #: Whether an upstream uses clients' own keys.
+        self.forwards_keys = any(upstream.auth == "forward" for upstream in upstreams)
         self._chains = {upstream.name: self._chain(upstream) for upstream in upstreams}
         self._lease = GatewayLease()
 
