@@ -360,6 +360,26 @@ def test_an_exchange_whose_client_leaves_ends_its_upstream_request(face: str):
     assert closed and responses == {(face, "499"): 1}
 
 
+@check_each("face", PROTOCOLS)
+@check_each("late", [False, True])
+def test_a_client_that_does_not_send_its_whole_body_is_counted_and_recorded(face: str, late: bool):
+    async def scenario(app_type: type[App]) -> tuple[object, ...]:
+        proxy = Proxy(app_type, Settings())
+        ask = Request("m", (Message("user", (TextPart("Hello?"),)),), protocol=face)
+        proxy.connection.data_received(request_bytes(face, ask)[:-5])
+        if late:
+            proxy.connection._timed_out()
+            assert proxy.wire.said.startswith(b"HTTP/1.1 408") and proxy.wire.closed
+        proxy.connection.connection_lost(None)
+        await asyncio.gather(*proxy.state.tasks)
+        assert proxy.app._recorder is not None
+        statuses = [entry.status for entry in proxy.app._recorder.after(0)]
+        return proxy.app.lifecycle.metrics.counters.responses, statuses
+
+    fast, general = (asyncio.run(scenario(each)) for each in (App, GeneralApp))
+    assert fast == general == ({(face, "499"): 1}, [499])
+
+
 @check_each("mode", ["force", "off"])
 def test_nothing_of_an_exchange_waits_for_the_garbage_collector(mode: Any):
     async def scenario() -> list[object]:

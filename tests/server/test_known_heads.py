@@ -59,6 +59,7 @@ class Server:
         self.state = VersionedState()
         self.keys = ApiKeys(self.state)
         self.access = Access(self.keys, required=required)
+        self.guard = OriginGuard(self.access)
         self.checked = checked = list[HttpRequest]()
 
         class Counted(App):
@@ -70,7 +71,6 @@ class Server:
             gateway._configs = {n: msgspec.structs.replace(c, auth=auth) for n, c in gateway._configs.items()}
             gateway.forwards_keys = auth == "forward"
             gateway._chains = {name: gateway._chain(config) for name, config in gateway._configs.items()}
-            self.guard = OriginGuard(self.access)
             app = Counted(gateway, self.guard)
             if not knows:
                 app.known_heads.split = lambda data: None  # type: ignore[method-assign]

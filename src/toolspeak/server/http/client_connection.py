@@ -374,6 +374,11 @@ class ClientConnection(asyncio.Protocol):
                 return
         self.start_task(request, self._app)
 
+    def start_gathered(self, request: HttpRequest) -> None:
+        """Let the application record and count a request whose client left before its body was complete."""
+        request.gathers = False
+        self.start_task(request, self._app)
+
     def start_task(self, request: HttpRequest, app: Application) -> None:
         task = self.loop.create_task(request.run(app))
         tasks = self.server_state.tasks
