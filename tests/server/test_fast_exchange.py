@@ -414,6 +414,34 @@ def test_an_exchange_ends_with_an_error_when_the_server_shuts_down():
     assert b" 503 " in said and b"shutting down" in said
 
 
+@check_each("app_type", [App, GeneralApp])
+@check_each("streamed", [False, True])
+def test_a_request_behind_one_that_is_broken_off_does_not_start(app_type: type[App], streamed: bool):
+    async def scenario() -> tuple[bytes, list[bytes], bool]:
+        proxy = Proxy(app_type, Settings())
+        ask = Request("m", (Message("user", (TextPart("Hello?"),)),), stream=streamed, protocol="openai_chat")
+        proxy.connection.data_received(request_bytes("openai_chat", ask) * 2)
+        asked = await proxy._asked()
+        assert asked is not None
+        connection, wire = asked
+        wire.said = b""
+        if streamed:
+            connection.data_received(stream([{"content": "Fi"}, {"content": "ne."}])[:300])
+            await proxy._turns(5)
+        proxy.connection.break_off()
+        proxy.app.lifecycle.break_off()
+        await proxy._turns(5)
+        connection.connection_lost(None)
+        async with asyncio.timeout(PATIENCE):
+            await asyncio.gather(*proxy.state.tasks)
+        await proxy._turns(5)
+        return proxy.wire.said, [wire.said for _, wire in proxy.up], proxy.wire.closed
+
+    said, asked, closed = asyncio.run(scenario())
+    assert said.count(b"HTTP/1.1") == 1 and b"shutting down" in said
+    assert not any(asked) and closed
+
+
 def test_a_silent_stream_gets_keep_alives():
     async def scenario() -> list[bytes]:
         proxy = Proxy(App, Settings())

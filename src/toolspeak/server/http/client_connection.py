@@ -229,6 +229,12 @@ class ClientConnection(asyncio.Protocol):
         else:
             self.newest.keep_alive = False
 
+    def break_off(self) -> None:
+        """Close the connection after the current response, and drop the requests that wait for it."""
+        self._waiting.clear()
+        if self.current is not None:
+            self.current.keep_alive = False
+
     # ---- for requests
 
     @property
