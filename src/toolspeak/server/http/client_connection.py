@@ -88,6 +88,8 @@ class ClientConnection(asyncio.Protocol):
     rest_seconds = 10.0
     #: Timeout in seconds for a client that does not read the response.
     write_seconds = 60.0
+    #: Timeout in seconds for the rest of a response to a client that has closed its sending side.
+    half_closed_seconds = 10.0
 
     def __init__(
         self,
@@ -196,6 +198,18 @@ class ClientConnection(asyncio.Protocol):
                 self._wait_for_request()
         elif self._progressed or self._timer is None:
             self._start_timer(self.head_seconds if self._complete or self._in_head else self.body_seconds)
+
+    def eof_received(self) -> bool:
+        """Return whether to go on with the response: for a while, if the client had announced to close.
+
+        Any other client has probably left, which looks the same as a closed sending side.
+        """
+        current, secure = self.current, self._addresses["scheme"] == "https"
+        if current is None or not self.answering or not self._complete or current.keep_alive or secure:
+            return False
+        self._stop_timer()
+        self._timer = self.loop.call_later(self.half_closed_seconds, self.transport.close)
+        return True
 
     def pause_writing(self) -> None:
         """Start the timer for a client that does not read, and measure how long it blocks the response."""
