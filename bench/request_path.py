@@ -120,8 +120,14 @@ class Bench:
     """A server with one upstream, and a client connection to it."""
 
     def __init__(
-        self, settings: Settings, fields: dict[str, Any], answer: Callable[[bytes], bytes], path: str = ""
+        self,
+        settings: Settings,
+        fields: dict[str, Any],
+        answer: Callable[[bytes], bytes],
+        path: str = "",
+        client_key: str = "",
     ) -> None:
+        """`client_key`: any key that the client sends to a server that requires none."""
         self.answer = answer
         self.path = path or "/v1/chat/completions"
         self.template = body_template(fields, _PROTOCOLS.get(path, ""))
@@ -130,13 +136,13 @@ class Bench:
             "up", "", upstream.base_url, "openai_chat", lambda own: upstream, lambda model: settings, models=("m",)
         )
         keys = ApiKeys(MemoryState())
-        self.key = keys.new("bench", rate=10_000_000)[1]
+        self.key = client_key or keys.new("bench", rate=10_000_000)[1]
         keys.version = lambda: 1
         capabilities = Capabilities()
         if settings.mode == "auto":
             capabilities.override_model("m", "openai")
         gateway = Gateway([config], capabilities, MemoryState(), b"secret")
-        self.app = App(gateway, OriginGuard(Access(keys, required=True)))
+        self.app = App(gateway, OriginGuard(Access(keys, required=not client_key)))
         loop = asyncio.get_running_loop()
         pool = upstream._pools[loop] = ConnectionPool(upstream._address, None, upstream.timeouts)
         self.up_wire, self.wire = Wire(), Wire()
@@ -200,10 +206,10 @@ _PROBES: dict[str, _Probe] = {
 _FACES = {"anthropic": "/v1/messages", "responses": "/v1/responses"}
 
 
-async def measure(name: str, profile: bool) -> None:
+async def measure(name: str, profile: bool, client_key: str) -> None:
     face, _, rest = name.partition(": ")
     settings, fields, answer = _PROBES[rest or name]
-    bench = Bench(settings, {"model": "m", **fields}, answer, _FACES[face] if rest else "")
+    bench = Bench(settings, {"model": "m", **fields}, answer, _FACES[face] if rest else "", client_key)
     count = _REQUESTS if "agent" not in name else _REQUESTS // 10
     bench.run([bench.request() for _ in range(20)])
     assert b"200 OK" in bench.wire.written, bench.wire.written
@@ -226,11 +232,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="")
     parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--client-key", default="", help="a key of the client's own; the server then requires none")
     chosen = parser.parse_args()
     names = [*_PROBES, *(f"{face}: {name}" for face in _FACES for name in _PROBES)]
     for name in names:
         if chosen.only in name:
-            asyncio.run(measure(name, chosen.profile))
+            asyncio.run(measure(name, chosen.profile, chosen.client_key))
 
 
 if __name__ == "__main__":

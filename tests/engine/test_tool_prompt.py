@@ -598,9 +598,9 @@ def _contract_with(nonce: str, kind: Any, tools: tuple[Tool, ...], given: dict[s
 
 
 def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch):
-    for number_ in range(module.TOOLSET_CACHE_SIZE + 5):
-        inline((Tool(f"t{number_}"),))
-    assert len(module._recent) <= module.TOOLSET_CACHE_SIZE
+    for number_ in range(20):
+        inline((Tool(f"t{number_}", "x" * (module.MAX_CACHED_TOTAL // 10)),))
+        assert 0 < module._recent.size <= module.MAX_CACHED_TOTAL
     monkeypatch.setattr(module, "MAX_CACHED_BYTES", 10)
     before = len(module._recent)
     large = (Tool("large", "x" * 50),)

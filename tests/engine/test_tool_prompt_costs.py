@@ -72,9 +72,9 @@ def test_another_request_costs_no_writing_anew(written: list[str]):
 
 
 def test_tools_that_are_too_large_to_be_kept_are_kept_nowhere():
-    before = [each.cache_info().currsize for each in (tool_prompt._fit, tool_prompt._contract, module._vocabularies)]
+    before = [len(each.cache) for each in (tool_prompt._fit, tool_prompt._contract, module._vocabularies)]
     contract_of((taking(1, "x" * module.MAX_CACHED_BYTES), taking(1, name="g")))
-    after = [each.cache_info().currsize for each in (tool_prompt._fit, tool_prompt._contract, module._vocabularies)]
+    after = [len(each.cache) for each in (tool_prompt._fit, tool_prompt._contract, module._vocabularies)]
     assert after == before
 
 
@@ -197,14 +197,14 @@ def test_of_other_schemas_nothing_is_known_before_they_are_written(parameters: A
 
 
 def test_contracts_that_come_again_are_looked_up_and_bounded(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(tool_prompt, "CONTRACT_CACHE_SIZE", 2)
+    monkeypatch.setattr(tool_prompt._recent_contracts, "max_bytes", 6000)  # pyright: ignore[reportPrivateUsage]
     tool_prompt._recent_contracts.clear()  # pyright: ignore[reportPrivateUsage]
     tools = (Tool("ping", "Says hello."),)
     first = inline_contract(tools, ToolChoice(), "action", nonce="aaaaaaa", budget=8000)
     assert inline_contract(tools, ToolChoice(), "action", nonce="aaaaaaa", budget=8000) is first
     for nonce in ("bbbbbbb", "ccccccc", "ddddddd"):
         assert nonce in inline_contract(tools, ToolChoice(), "action", nonce=nonce, budget=8000).tail
-        assert len(tool_prompt._recent_contracts) <= 2  # pyright: ignore[reportPrivateUsage]
+        assert 0 < len(tool_prompt._recent_contracts) <= 2  # pyright: ignore[reportPrivateUsage]
     same = (Tool("ping", "Says hello."),)
     assert inline_contract(same, ToolChoice(), "action", nonce="aaaaaaa", budget=8000) == first
 

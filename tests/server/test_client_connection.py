@@ -320,6 +320,48 @@ def test_who_leaves_takes_the_first_request_along_whatever_it_sent_behind(goodby
     run(scenario())
 
 
+CLOSING = chat(False).replace(b"Host:", b"Connection: close\r\nHost:")
+
+
+@check_each("data", [CLOSING, CLOSING.replace(b"1.1", b"1.0")])
+def test_a_client_that_announced_to_close_may_close_its_sending_side(data: bytes):
+    async def scenario() -> bytes:
+        parrot = Parrot()
+        parrot.held = asyncio.Event()
+        async with up(Running(App(gateway(line("one", parrot))))) as server:
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            writer.write(data)
+            writer.write_eof()
+            await parrot.reached.wait()
+            (connection,) = server.server_state.connections
+            while getattr(connection, "_timer", None) is None:  # noqa: ASYNC110
+                await asyncio.sleep(0)
+            parrot.held.set()
+            answer = await reader.read()
+            writer.close()
+            return answer
+
+    assert b" 200 OK" in run(scenario())
+
+
+@pytest.mark.requirement("R-F27")
+def test_a_client_that_announced_to_close_and_left_is_noticed_after_a_while():
+    class Brief(ClientConnection):
+        half_closed_seconds = 0.01
+
+    async def scenario() -> None:
+        script = Script(words("The weather is fine. " * 20), asyncio.Event())
+        async with up(Running(App(gateway(line("one", script))), protocol=Brief)) as server:
+            _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            writer.write(CLOSING)
+            await script.reached.wait()
+            writer.transport.abort()
+            async with asyncio.timeout(AT_ONCE):
+                await script.left.wait()
+
+    run(scenario())
+
+
 @pytest.mark.requirement("R-F28")
 def test_only_so_many_requests_wait_behind_one():
     async def scenario() -> None:

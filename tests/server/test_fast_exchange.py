@@ -20,7 +20,8 @@ import uvicorn
 from tests.cases import check_each
 from tests.server.live_proxy import PATIENCE, PROTOCOLS
 from tests.upstreams.request_helpers import Instant
-from toolspeak.core.types import Message, Options, Request, TextPart, Tool, ToolCall, ToolChoice, ToolResult
+from toolspeak.core.events import CallArgs, CallEnd, CallStart, Event, Finish, TextDelta, UsageSeen, fold
+from toolspeak.core.types import Message, Options, Request, TextPart, Tool, ToolCall, ToolChoice, ToolResult, Usage
 from toolspeak.engine.planning.capabilities import Capabilities
 from toolspeak.engine.planning.strategy import Settings
 from toolspeak.key_value import MemoryState
@@ -88,10 +89,12 @@ class GeneralApp(App):
 class Proxy:
     """A server with one client connection and one upstream connection, neither of which has a socket."""
 
-    def __init__(self, app_type: type[App], settings: Settings, model: str = "m") -> None:
-        upstream = HttpUpstream("http://192.0.2.1/v1", "sk-up", world=Instant().world)
+    def __init__(
+        self, app_type: type[App], settings: Settings, model: str = "m", protocol: str = "openai_chat"
+    ) -> None:
+        upstream = HttpUpstream("http://192.0.2.1/v1", "sk-up", protocol, world=Instant().world)
         line = UpstreamConfig(
-            "up", "", upstream.base_url, "openai_chat", lambda own: upstream, lambda model: settings, models=(model,)
+            "up", "", upstream.base_url, protocol, lambda own: upstream, lambda model: settings, models=(model,)
         )
         self.app = app_type(Gateway([line], CAPABILITIES, MemoryState(), b"a secret"))
         self.loop = asyncio.get_running_loop()
@@ -215,13 +218,15 @@ ERRORS = [
 ]
 
 
-def random_answer(chance: random.Random, streamed: bool) -> list[bytes]:
+def random_answer(chance: random.Random, streamed: bool, protocol: str = "openai_chat") -> list[bytes]:
     """An answer of an upstream, in pieces; empty bytes stand for the end of the connection."""
     if chance.random() < 0.15:
         return [chance.choice(ERRORS), b""]
     text = chance.choice(TEXTS)
     native = chance.random() < 0.2
-    if not streamed:
+    if protocol != "openai_chat":
+        whole = encoded_answer(protocol, text, native, streamed)
+    elif not streamed:
         whole = reply({"content": None, "tool_calls": [FUNCTION]}, "tool_calls") if native else reply({"content": text})
     elif native:
         whole = stream([{"role": "assistant", "tool_calls": [{"index": 0, **FUNCTION}]}], "tool_calls")
@@ -237,10 +242,30 @@ def random_answer(chance: random.Random, streamed: bool) -> list[bytes]:
     return pieces
 
 
-def random_answers(seed: int, streamed: bool) -> Iterator[list[bytes]]:
+def encoded_answer(protocol: str, text: str, native: bool, streamed: bool) -> bytes:
+    """A response in any protocol. A stream has no mark of its end, except in protocols that require one."""
+    call = [CallStart(0, "get_weather", "call_1"), CallArgs(0, '{"city": "Rome"}'), CallEnd(0), Finish("tool_calls")]
+    said = [*(TextDelta(text[at : at + 4000]) for at in range(0, len(text), 4000)), Finish("stop")]
+    events: list[Event] = call if native else said
+    events.insert(-1, UsageSeen(Usage(10, 5)))
+    codec = import_module(f"toolspeak.protocols.{protocol}")
+    request = Request("m", (Message("user", (TextPart("x"),)),), stream=streamed, protocol=protocol)
+    naming = {"id": "answer_1", "created": 1_700_000_000, "model": "m"}
+    if streamed:
+        encoder = codec.ReplyEncoder(request, **naming)
+        body = b"".join(encoder.encode([event]) for event in events) + encoder.close()
+        body = re.sub(rb"(?m)^(data: )?\{", rb'\g<0>"own": 1, ', body)  # a field that only this service has
+    else:
+        body = codec.encode_reply(fold(events), request, **naming)
+    streams = b"application/x-ndjson" if protocol == "ollama" else b"text/event-stream"
+    kind = streams if streamed else b"application/json"
+    return b"HTTP/1.1 200 OK\r\ncontent-type: %b\r\ncontent-length: %d\r\n\r\n%b" % (kind, len(body), body)
+
+
+def random_answers(seed: int, streamed: bool, protocol: str) -> Iterator[list[bytes]]:
     chance = random.Random(seed)
     while True:
-        yield random_answer(chance, streamed)
+        yield random_answer(chance, streamed, protocol)
 
 
 def random_request(chance: random.Random, protocol: str) -> Request:
@@ -284,7 +309,10 @@ async def compare(seed: int) -> bool:
     """Compare both paths for one exchange. Returns whether the fast path took it."""
     chance = random.Random(seed)
     protocol = PROTOCOLS[seed % len(PROTOCOLS)]
-    settings = chance.choice([Settings(), Settings(mode="force"), Settings(mode="off")])
+    settings = chance.choice(
+        [Settings(), Settings(mode="force"), Settings(mode="off"), Settings(mode="force", plan="envelope")]
+    )
+    upstream = PROTOCOLS[seed // len(PROTOCOLS) % len(PROTOCOLS)] if chance.random() < 0.7 else protocol
     request = random_request(chance, protocol)
     seen: list[Any] = []
     taken: list[bool] = []
@@ -295,13 +323,14 @@ async def compare(seed: int) -> bool:
             return taken[-1]
 
     for app_type in (Counted, GeneralApp):
-        proxy = Proxy(app_type, settings)
-        asked, said = await proxy.exchange(request_bytes(protocol, request), random_answers(seed, request.stream))
+        proxy = Proxy(app_type, settings, protocol=upstream)
+        answers = random_answers(seed, request.stream, upstream)
+        asked, said = await proxy.exchange(request_bytes(protocol, request), answers)
         assert not proxy.app.lifecycle.exchanges
         counters = proxy.app.lifecycle.metrics.counters
         seen.append((asked, steady(said), counters.requests, counters.responses, counters.events))
     fast, general = seen
-    assert fast == general, f"seed {seed}, {protocol}"
+    assert fast == general, f"seed {seed}, {protocol} over {upstream}"
     return taken == [True]
 
 
@@ -329,6 +358,26 @@ def test_an_exchange_whose_client_leaves_ends_its_upstream_request(face: str):
 
     closed, responses = asyncio.run(scenario())
     assert closed and responses == {(face, "499"): 1}
+
+
+@check_each("face", PROTOCOLS)
+@check_each("late", [False, True])
+def test_a_client_that_does_not_send_its_whole_body_is_counted_and_recorded(face: str, late: bool):
+    async def scenario(app_type: type[App]) -> tuple[object, ...]:
+        proxy = Proxy(app_type, Settings())
+        ask = Request("m", (Message("user", (TextPart("Hello?"),)),), protocol=face)
+        proxy.connection.data_received(request_bytes(face, ask)[:-5])
+        if late:
+            proxy.connection._timed_out()
+            assert proxy.wire.said.startswith(b"HTTP/1.1 408") and proxy.wire.closed
+        proxy.connection.connection_lost(None)
+        await asyncio.gather(*proxy.state.tasks)
+        assert proxy.app._recorder is not None
+        statuses = [entry.status for entry in proxy.app._recorder.after(0)]
+        return proxy.app.lifecycle.metrics.counters.responses, statuses
+
+    fast, general = (asyncio.run(scenario(each)) for each in (App, GeneralApp))
+    assert fast == general == ({(face, "499"): 1}, [499])
 
 
 @check_each("mode", ["force", "off"])
@@ -363,6 +412,34 @@ def test_an_exchange_ends_with_an_error_when_the_server_shuts_down():
 
     said = asyncio.run(scenario())
     assert b" 503 " in said and b"shutting down" in said
+
+
+@check_each("app_type", [App, GeneralApp])
+@check_each("streamed", [False, True])
+def test_a_request_behind_one_that_is_broken_off_does_not_start(app_type: type[App], streamed: bool):
+    async def scenario() -> tuple[bytes, list[bytes], bool]:
+        proxy = Proxy(app_type, Settings())
+        ask = Request("m", (Message("user", (TextPart("Hello?"),)),), stream=streamed, protocol="openai_chat")
+        proxy.connection.data_received(request_bytes("openai_chat", ask) * 2)
+        asked = await proxy._asked()
+        assert asked is not None
+        connection, wire = asked
+        wire.said = b""
+        if streamed:
+            connection.data_received(stream([{"content": "Fi"}, {"content": "ne."}])[:300])
+            await proxy._turns(5)
+        proxy.connection.break_off()
+        proxy.app.lifecycle.break_off()
+        await proxy._turns(5)
+        connection.connection_lost(None)
+        async with asyncio.timeout(PATIENCE):
+            await asyncio.gather(*proxy.state.tasks)
+        await proxy._turns(5)
+        return proxy.wire.said, [wire.said for _, wire in proxy.up], proxy.wire.closed
+
+    said, asked, closed = asyncio.run(scenario())
+    assert said.count(b"HTTP/1.1") == 1 and b"shutting down" in said
+    assert not any(asked) and closed
 
 
 def test_a_silent_stream_gets_keep_alives():

@@ -29,6 +29,7 @@ from toolspeak.server.http.client_connection import ClientConnection
 from toolspeak.server.http.http_request import HttpRequest
 from toolspeak.server.http.known_heads import KnownHeads
 from toolspeak.server.proxy.upstream_router import Gateway
+from toolspeak.server.recording.views import detail
 
 BODY = b'{"model":"m","messages":[{"role":"user","content":"Hello?"}]}'
 CHAT = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nx-request-id: r1\r\n"
@@ -58,6 +59,7 @@ class Server:
         self.state = VersionedState()
         self.keys = ApiKeys(self.state)
         self.access = Access(self.keys, required=required)
+        self.guard = OriginGuard(self.access)
         self.checked = checked = list[HttpRequest]()
 
         class Counted(App):
@@ -67,8 +69,9 @@ class Server:
 
         def make(gateway: Gateway) -> App:
             gateway._configs = {n: msgspec.structs.replace(c, auth=auth) for n, c in gateway._configs.items()}
+            gateway.forwards_keys = auth == "forward"
             gateway._chains = {name: gateway._chain(config) for name, config in gateway._configs.items()}
-            app = Counted(gateway, OriginGuard(self.access))
+            app = Counted(gateway, self.guard)
             if not knows:
                 app.known_heads.split = lambda data: None  # type: ignore[method-assign]
             return app
@@ -551,16 +554,64 @@ def test_no_credential_is_kept_with_a_head():
 
 
 @pytest.mark.requirement("R-T7")
-@check_each("auth", ["replace", "forward"])
-def test_callers_with_own_keys_are_not_remembered(auth: Auth):
+def test_callers_whose_own_keys_are_forwarded_are_not_remembered():
     async def scenario() -> int:
-        server = Server(auth=auth)
+        server = Server(auth="forward")
         for _ in range(2):
             assert b" 200 " in await server.ask(with_key("Authorization", "Bearer sk-own"))
-        assert server.known == {}
+        assert server.known == {} and not server.guard._callers
         return len(server.checked)
 
     assert asyncio.run(scenario()) == 2
+
+
+OWN_KEY = b"private.word.of.a.client"
+#: Heads with keys that no upstream uses: before and after the length, several of them, with white space.
+OWN_KEYS = [
+    CHAT + b"Authorization: Bearer OWN\r\nContent-Length: LENGTH\r\n",
+    CHAT + b"Content-Length: LENGTH\r\nAuthorization: Bearer OWN\r\n",
+    CHAT + b"x-api-key: other\r\nContent-Length: LENGTH\r\nX-Goog-Api-Key:\tOWN \r\n",
+    CHAT + b"authorization: OWN\r\nx-api-key:OWN\r\ncontent-length: LENGTH\r\n",
+]
+
+
+@pytest.mark.requirement("R-T7")
+@check_each("head", OWN_KEYS)
+def test_own_keys_that_no_upstream_uses_are_redacted_and_kept_nowhere(head: bytes):
+    async def scenario() -> None:
+        server = Server()
+        own = head.replace(b"OWN", OWN_KEY)
+        for text in (
+            "Hello?",
+            f"My key is {OWN_KEY.decode()}.",
+            f"It still is {OWN_KEY.decode()}, and longer than before.",
+        ):
+            body = said(text)
+            assert b" 200 " in await server.ask(own.replace(b"LENGTH", b"%d" % len(body)) + b"\r\n" + body)
+        app = server.proxy.app
+        assert len(server.checked) == len(server.known) == len(server.guard._callers) == 1
+        known = [(each.scope, each.caller, each.keys) for each in server.known.values()]
+        callers = [recipe.identified[0] for recipe in app._gateway._recipes.values()]
+        assert callers and not [text for text in strings([known, callers]) if OWN_KEY in text]
+        assert [*app._gateway._targets]
+        assert app._recorder is not None
+        shown = [detail(entry) for entry in app._recorder.after(0)]
+        assert len(shown) == 3 and OWN_KEY not in msgspec.json.encode(shown)
+        assert [b"My key is" in msgspec.json.encode(each) for each in shown] == [False, True, False]
+
+    asyncio.run(scenario())
+
+
+def test_own_keys_are_used_as_soon_as_an_upstream_wants_them():
+    async def scenario() -> None:
+        server = Server()
+        data = with_key("Authorization", "Bearer sk-own")
+        assert b" 200 " in await server.ask(data) and len(server.known) == 1
+        await server.proxy.app.replace(Server(auth="forward").proxy.app._gateway)
+        await server.ask(data)
+        assert len(server.checked) == 2
+
+    asyncio.run(scenario())
 
 
 @pytest.mark.requirement("R-T7")

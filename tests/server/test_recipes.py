@@ -246,7 +246,7 @@ def test_callers_that_are_gone_leave_nothing_to_others():
 
 
 def test_recipes_and_targets_are_bounded(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(upstream_router, "_MAX_RECIPES", 3)
+    monkeypatch.setattr(upstream_router, "_MAX_RECIPE_BYTES", 3000)
     monkeypatch.setattr(upstream_router, "_MAX_TARGETS", 3)
 
     async def scenario() -> list[tuple[int, int]]:
@@ -263,9 +263,10 @@ def test_recipes_and_targets_are_bounded(monkeypatch: pytest.MonkeyPatch):
 
 @pytest.mark.requirement("R-T7")
 @check_each("headers", ["Authorization: Bearer sk-own\r\n"])
-def test_nothing_is_remembered_about_callers_with_their_own_keys(headers: str):
+def test_nothing_is_remembered_about_callers_whose_own_keys_are_forwarded(headers: str):
     async def scenario() -> None:
         proxy = Proxy(KnownCallers, Settings())
+        proxy.app._guard.forwards_keys = True
         await ask(proxy, {"model": "m", "messages": [USER]}, headers=headers)
         assert not [*recipes(proxy)] and not proxy.app._gateway._targets
 

@@ -10,6 +10,7 @@ from functools import cache, lru_cache
 
 import msgspec
 
+from ..core.bounded_cache import bounded_cache
 from ..core.parsing.acceptance import Evidence
 from ..core.parsing.context import ParseContext
 from ..core.parsing.dialect_interface import NONE, Opening, Reader, Role
@@ -109,6 +110,8 @@ _AFTER_NAME_PARTIAL = re.compile(r"[\t ]{0,8}(?:\[(?:A(?:R(?:GS?)?)?)?|:?\s{0,8}
 _WINDOW = 160
 #: Maximum number of cached tag meanings; real text contains fewer distinct tags.
 _MAX_MEANINGS = 1024
+#: Maximum size of the names of tools in a cache.
+_MAX_NAME_BYTES = 256 * 1024
 
 
 @cache
@@ -117,21 +120,21 @@ def _place(calls: bool) -> Callable[[str, int], re.Match[str] | None]:
     return place_finder(LITERALS, (*LINES, _TO_FUNCTION, "call:", "Action ", "**Action") if calls else LINES, calls)
 
 
-@lru_cache(maxsize=256)
+@bounded_cache(_MAX_NAME_BYTES)
 def _tag_names(tools: frozenset[str]) -> list[str]:
     """Return the names of all marks, sorted. Cached, because the tools rarely change."""
     marks = {*OPENINGS, *THINKING, *ENDS, *RESULTS, *OTHERS, *CLOSING_TAGS, *ANSWER_ENDS, *LONG_PARTS, *NAMESPACES}
     return sorted({*marks, *tools, FIRST, COMMENT, "｜", "/"})
 
 
-@lru_cache(maxsize=256)
+@bounded_cache(_MAX_NAME_BYTES)
 def _folded_names(tools: frozenset[str]) -> list[str]:
     """Return the names of the tools in the spelling in which they are compared, with what may surround them, sorted."""
     names = [fold_name(name) for name in tools]
     return sorted(before + name + after for name in names for before in ("", *NAME_PREFIXES) for after in NAME_SUFFIXES)
 
 
-@lru_cache(maxsize=256)
+@bounded_cache(_MAX_NAME_BYTES)
 def _line_words(tools: frozenset[str]) -> list[str]:
     """Return all words that may be a mark at the start of a line, sorted."""
     return sorted({*LINES, *tools, "call:"})

@@ -132,6 +132,7 @@ class EngineTurn:
     # Only for a turn that was started without a task.
     _posted: Posted | None = None
     _receiver: Receiver | None = None
+    _streams = False
     _waiting_since = 0.0
     _held_since = 0.0  # `upstream_seconds` when the first held-back output arrived; 0 if none is held back
 
@@ -189,10 +190,11 @@ class EngineTurn:
 
     # ---- without a task
 
-    def start_now(self, receiver: Receiver, *, passthrough_bytes: bool = False) -> bool:
+    def start_now(self, receiver: Receiver, *, passthrough_bytes: bool = False, streams: bool = False) -> bool:
         """Send the first request at once, if that needs no waiting, and pass its events to `receiver`.
 
-        If this returns False, or calls `must_wait`, iterate over `batches` or call `collect` for the rest.
+        `streams`: whether the receiver needs the events as they arrive. If this returns False, or calls `must_wait`,
+        iterate over `batches` or call `collect` for the rest.
         """
         self._start()
         upstream, ask = self._upstream, self._actions[-1]
@@ -202,7 +204,7 @@ class EngineTurn:
         if posted is None:
             return False
         self._posted, self._receiver = posted, receiver
-        self._passthrough_bytes = passthrough_bytes
+        self._passthrough_bytes, self._streams = passthrough_bytes, streams
         self._waiting_since = time.perf_counter()
         self._actions.pop()
         self.requests_sent = ask.attempt
@@ -245,7 +247,7 @@ class EngineTurn:
             self._hand_over(receiver)
             return
         over = posted.over
-        if over and not posted.request.stream:
+        if over and not posted.request.stream and not self._streams:
             self.first_token_seconds = self.first_token_seconds or self.upstream_seconds
             self._actions.extend(self._engine.read_whole(self.requests_sent, batch))
             self._act_now(receiver)
@@ -257,7 +259,9 @@ class EngineTurn:
         self._waiting_since = time.perf_counter()
         if self._waiting_since - now > SLOW_SECONDS:
             self._is_slow = True
-        if not over and posted.answer is not None and posted.answer.finished:
+        if posted.ends and self._receiver is not None:
+            self._on_ready()
+        elif not over and posted.answer is not None and posted.answer.finished:
             asyncio.get_running_loop().call_later(_END_SECONDS, self._end_late, receiver)
 
     def _end_late(self, receiver: Receiver) -> None:

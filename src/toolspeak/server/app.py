@@ -95,7 +95,8 @@ class App:
         self._worker_rpc: WorkerRpc | None = None
         self._ticker: asyncio.TimerHandle | None = None
         self.known_heads = KnownHeads()
-        self.version = self._guard.access.version
+        self._guard.forwards_keys = gateway.forwards_keys
+        self.version = self._guard.version
         self.may_remember = self._guard.may_remember
 
     @cached_property
@@ -122,6 +123,7 @@ class App:
     async def replace(self, gateway: Gateway) -> None:
         """Route new requests through another gateway; running requests finish with the old one."""
         old, self._gateway = self._gateway, gateway
+        self._guard.forwards_keys = gateway.forwards_keys
         self.lifecycle.metrics.forget_names()
         await old.retire()
 

@@ -5,10 +5,10 @@ cached by identity. Tools must not be changed after they have been passed in.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
 from typing import Any, TypeVar
 
 from ...errors import SchemaError, UsageError
+from ..bounded_cache import bounded_cache
 from ..schema.argument_schema import ArgumentSchema
 from ..schema.json_values import encode_json
 from ..types import Note, Tool
@@ -31,8 +31,8 @@ class Toolkit:
 
     def __init__(self, tools: tuple[Tool, ...]) -> None:
         self.tools = tools
-        #: Whether the index is cached, so that what is derived from it is used again.
-        self.is_kept = False
+        #: Whether the index is cached, so that what is derived from it is used again; and the size of the JSON.
+        self.is_kept, self.size = False, 0
         #: Tools by name; if several have the same name, the last one.
         self.by_name = {tool.name: tool for tool in tools}
         self.names = frozenset(self.by_name)
@@ -121,7 +121,7 @@ def _unique(names: Iterable[str]) -> dict[str, str]:
     return {folded: same[0] for folded, same in by_fold.items() if len(same) == 1}
 
 
-@lru_cache(maxsize=256)
+@bounded_cache(256 * 1024)
 def _spellings(name: str) -> tuple[str, str]:
     """Return the folded form of a name, with and without what models write before and after the name of a tool."""
     folded = bare = fold_name(name)
@@ -152,7 +152,7 @@ class Toolkits:
                 self._cache.clear()
                 self._bytes = size
             self._cache[id(tools)] = kit
-            kit.is_kept = True
+            kit.is_kept, kit.size = True, size
         return kit
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import msgspec
 
 from ...errors import SchemaError
+from ..bounded_cache import bounded_cache
 from ..types import MAX_SCHEMA_BYTES, JSONValue, Note
 from .coercion import MAX_TRIES, MAX_TRIES_PER_VALUE, coerce
 from .json_values import ParseText, Path, fold_key, strict_json, unusable_reason
@@ -22,11 +23,8 @@ from .subschema import ANY, OBJECT, SchemaDocument, Subschema, join_all, meet_al
 from .validation_errors import explain
 from .work_limit import TOO_EXPENSIVE, UNEXPLAINED, WorkLimit
 
-#: Number of compiled schemas to cache: enough for twenty agents with twenty-five tools each. Only a few
-#: large schemas are cached, so that the sources of all cached schemas stay below 20 MiB.
-CACHED_SCHEMAS = 512
-CACHED_LARGE_SCHEMAS = 16
-LARGE_SCHEMA_BYTES = 32 * 1024
+#: Maximum size of the sources of all cached schemas: enough for twenty agents with twenty-five tools each.
+MAX_CACHED_BYTES = 2 * 1024 * 1024
 #: Maximum number of problems to report.
 MAX_PROBLEMS = 5
 #: Maximum number of places in a note on a schema.
@@ -95,8 +93,7 @@ class ArgumentSchema:
                 f"`parameters` are too large: {len(source)} bytes (limit: {MAX_SCHEMA_BYTES})",
                 hint="shorten the descriptions or split the tool into several",
             )
-        compiled = _compiled_large if len(source) > LARGE_SCHEMA_BYTES else _compiled
-        return compiled(source, any_value)
+        return _compile(source, any_value)
 
     def declares(self, name: str) -> bool:
         """Whether the schema declares a top-level property with this name."""
@@ -266,8 +263,6 @@ def _explained(root: Subschema, value: JSONValue, limit: int) -> tuple[str, ...]
     return tuple(sentences)
 
 
+@bounded_cache(MAX_CACHED_BYTES)
 def _compile(source: bytes, any_value: bool) -> ArgumentSchema:
     return ArgumentSchema(msgspec.json.decode(source), any_value=any_value)
-
-
-_compiled, _compiled_large = lru_cache(CACHED_SCHEMAS)(_compile), lru_cache(CACHED_LARGE_SCHEMAS)(_compile)

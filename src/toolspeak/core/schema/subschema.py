@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import NamedTuple, NoReturn, TypeAlias
 
 import jsonschema_rs
 
 from ...errors import SchemaError
+from ..bounded_cache import bounded_cache
 from ..types import JSONObject, JSONValue, is_array, is_object
 from .json_values import MAX_DEPTH, Path, fold, fold_key, json_text, type_name
 from .relaxation import names_only, needs_translation, relax
 
-#: Number of compiled `patternProperties` patterns to cache.
-CACHED_PATTERNS = 1024
+#: Maximum size of all cached `patternProperties` patterns.
+_MAX_PATTERN_BYTES = 512 * 1024
 #: Maximum number of checks that one value may need in a schema that fans out through shared references. The validator
 #: repeats such checks, at about thirty per microsecond. The schema of an ordinary tool needs about ten.
 MAX_EFFORT = 1_000_000
@@ -362,7 +363,7 @@ def _anchors(schema: JSONValue) -> Iterator[tuple[str, str]]:
             stack += [(f"{pointer}/{_escape(key)}", value) for key, value in part.items() if key not in _DATA]
 
 
-@lru_cache(CACHED_PATTERNS)
+@bounded_cache(_MAX_PATTERN_BYTES)
 def _pattern(pattern: str) -> jsonschema_rs.Validator | None:
     try:
         return jsonschema_rs.validator_for({"pattern": pattern}, retriever=_refuse)

@@ -8,11 +8,11 @@ flavour cannot express is dropped with a note, because answers are always valida
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
 from typing import Literal
 
 import msgspec
 
+from ...core.bounded_cache import bounded_cache
 from ...core.schema.json_values import encode_json, json_text
 from ...core.types import AnswerFrame, JSONObject, JSONValue, Note, Tool, ToolChoice, is_array, is_object, tools_from
 from ...errors import UsageError
@@ -27,9 +27,8 @@ Flavour = Literal["openai_strict", "json_schema", "gbnf", "lark"]
 MAX_CALLS = 16
 #: Maximum length of the text that accompanies calls, in flavours that can limit it separately from a reply.
 MAX_TEXT_WITH_CALLS = 240
-#: Number of cached constraints, and maximum size of a cached specification. The cache stays below 32 MiB.
-CACHED_CONSTRAINTS = 32
-CACHED_SOURCE_BYTES = 128 * 1024
+#: Maximum size of a specification whose constraint is cached, and of all of them. The cache stays below 32 MiB.
+CACHED_SOURCE_BYTES, CACHED_TOTAL_BYTES = 128 * 1024, 1024 * 1024
 
 
 _NO_TEXT, _SOME_TEXT = Fixed(("",)), Text(low=1)
@@ -142,7 +141,7 @@ def _compile_cached(spec: _ConstraintSpec) -> Constraint:
     return _compile(spec) if source is None or len(source) > CACHED_SOURCE_BYTES else _compile_encoded(source)
 
 
-@lru_cache(CACHED_CONSTRAINTS)
+@bounded_cache(CACHED_TOTAL_BYTES)
 def _compile_encoded(source: bytes) -> Constraint:
     return _compile(msgspec.json.decode(source, type=_ConstraintSpec))
 

@@ -5,12 +5,12 @@ Unsupported keywords are removed with a note; toolspeak checks them itself when 
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
 from types import MappingProxyType
 from typing import TypeAlias
 
 import msgspec
 
+from ...core.bounded_cache import bounded_cache
 from ...core.schema.json_values import encode_json
 from ...core.types import JSONObject, JSONValue, Note, Tool, is_array, is_object
 from ...errors import SchemaError
@@ -21,8 +21,8 @@ from .shapes import MAX_ITEMS, Array, Fixed, Ledger, Shape, shape_of
 Transformed: TypeAlias = tuple[JSONValue, tuple[Note, ...]]
 Transform: TypeAlias = Callable[[JSONValue], Transformed]
 
-#: Number of cached schemas, and maximum size of a schema that is cached.
-_CACHED, _CACHED_BYTES = 256, 64 * 1024
+#: Maximum size of a schema that is cached, and of all of them.
+_CACHED_BYTES, _CACHED_TOTAL = 64 * 1024, 1024 * 1024
 #: Keywords whose value is a schema, a list of schemas, or an object with schemas as values.
 _ONE = frozenset({"items", "additionalProperties"})
 _LISTS = frozenset({"anyOf", "oneOf", "prefixItems"})
@@ -158,10 +158,11 @@ def _tool(tool: Tool, name: str, transform: Transform, notes: dict[Note, None]) 
 
 def _transform_cached(schema: JSONValue, transform: Transform) -> Transformed:
     source = encode_json(schema)  # if the schema is not valid JSON, the transform raises the error
-    is_cached = source is not None and len(source) <= _CACHED_BYTES
-    return _transform_encoded(source, transform) if is_cached else transform(schema)
+    if source is None or len(source) > _CACHED_BYTES:
+        return transform(schema)
+    return _transform_encoded(source, transform)
 
 
-@lru_cache(_CACHED)
+@bounded_cache(_CACHED_TOTAL)
 def _transform_encoded(source: bytes, transform: Transform) -> Transformed:
     return transform(msgspec.json.decode(source))

@@ -38,8 +38,8 @@ from .tool_use_detection import has_tool_history
 MEDIA_KINDS = frozenset({"image", "audio", "video", "file"})
 #: Maximum length of one result in the prompt. Coding agents read files of up to about 25,000 tokens at a time.
 MAX_RESULT_CHARS = 100_000
-#: Characters of rendered messages that are kept, twice at most, and what a part counts for beside its text.
-MAX_RENDERED_CHARS, _PART_SIZE = 2_000_000, 500
+#: Size of the messages that are kept, as JSON and as rendered, twice at most; and what a part counts beside its text.
+MAX_RENDERED_CHARS, _PART_SIZE = 4_000_000, 500
 #: Label before a result, used if there are several results or the call failed. The parsers of all dialects recognise
 #: it, and discard results that the model itself writes.
 _LABEL = "Tool result:"
@@ -184,7 +184,10 @@ class _RenderedGroups:
         if kept is not None:
             return kept[1]
         kept = self._old.get(key) or (group, renderer().render(group))
-        size = sum(_text_size(message) for message in kept[1].messages)
+        source = encode_json(group)
+        size = sum(map(_text_size, kept[1].messages)) + len(source or b"")
+        if source is None or size > MAX_RENDERED_CHARS:
+            return kept[1]
         if self._size + size > MAX_RENDERED_CHARS:
             self._old, self._young, self._size = self._young, {}, 0
         self._young[key] = kept

@@ -9,11 +9,11 @@ Tools and their costs are cached by the identity of the tools, so schemas must n
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 import msgspec
 
+from ...core.bounded_cache import BoundedCache, bounded_cache
 from ...core.parsing.tool_index import TEACHABLE
 from ...core.text import estimate_tokens
 from ...core.types import Note, Tool, ToolCall, is_object
@@ -31,12 +31,10 @@ from .tool_listing import (
     vocabulary,
 )
 
-#: Enough for about fifty agents.
-TOOLSET_CACHE_SIZE = 64
-#: A small cache: a vocabulary takes about twenty times the memory of the tools' JSON, and few toolsets need one.
-VOCABULARY_CACHE_SIZE = 8
-#: Maximum JSON size of the tools in one cache entry. Coding agents send up to 75 kB.
-MAX_CACHED_BYTES = 256 * 1024
+#: Maximum JSON size of the tools in one cache entry, and in all of them. Coding agents send up to 75 kB.
+MAX_CACHED_BYTES, MAX_CACHED_TOTAL = 256 * 1024, 1024 * 1024
+#: The same for vocabularies: one takes about twenty times the memory of the tools' JSON, and few toolsets need one.
+MAX_VOCABULARY_TOTAL = 512 * 1024
 #: Only this many characters per available token are counted at first. A longer text is nearly always over budget.
 CHARS_PER_TOKEN = 8
 #: Minimum tokens of a parameter in addition to its name: a line break or a pair of quotes, and a colon.
@@ -56,10 +54,12 @@ FALLBACK_EXAMPLE = Example(ToolCall("NAME", {"PARAMETER": "VALUE"}), distinct=Fa
 class Toolset:
     """Tools that can be described in a prompt. Compared by identity, which makes it a cheap cache key."""
 
-    __slots__ = ("_costs", "_least", "_listings", "cacheable", "examples", "notes", "sample", "tools")
+    __slots__ = ("_costs", "_least", "_listings", "cacheable", "examples", "notes", "sample", "size", "tools")
 
-    def __init__(self, tools: tuple[Tool, ...], cacheable: bool) -> None:
+    def __init__(self, tools: tuple[Tool, ...], cacheable: bool, size: int = 0) -> None:
         self.cacheable = cacheable
+        #: The size of the tools as JSON.
+        self.size = size
         self.tools, self.notes = _promptable(tools)
         self.sample = example_of(self.tools) or FALLBACK_EXAMPLE
         self.examples = declared_texts(self.tools)
@@ -117,7 +117,7 @@ def _promptable(tools: tuple[Tool, ...]) -> tuple[tuple[Tool, ...], tuple[Note, 
 
 
 #: Toolsets of recent requests, by the identity of their tools. This avoids encoding the same tools again.
-_recent: dict[tuple[int, ...], tuple[tuple[Tool, ...], Toolset]] = {}
+_recent: BoundedCache[tuple[int, ...], tuple[tuple[Tool, ...], Toolset]] = BoundedCache(MAX_CACHED_TOTAL)
 
 
 def toolset_of(tools: tuple[Tool, ...]) -> Toolset:
@@ -133,15 +133,13 @@ def toolset_of(tools: tuple[Tool, ...]) -> Toolset:
     if len(source) > MAX_CACHED_BYTES:
         return Toolset(tools, cacheable=False)
     toolset = _same_content(source)
-    if len(_recent) >= TOOLSET_CACHE_SIZE:
-        _recent.clear()
-    _recent[identity] = (tools, toolset)
+    _recent.keep(identity, (tools, toolset), len(source))
     return toolset
 
 
-@lru_cache(maxsize=TOOLSET_CACHE_SIZE)
+@bounded_cache(MAX_CACHED_TOTAL)
 def _same_content(source: bytes) -> Toolset:
-    return Toolset(msgspec.json.decode(source, type=tuple[Tool, ...]), cacheable=True)
+    return Toolset(msgspec.json.decode(source, type=tuple[Tool, ...]), cacheable=True, size=len(source))
 
 
 # ---- budget
@@ -173,7 +171,11 @@ def fits(toolset: Toolset, positions: Sequence[int], rung: Rung, room: int) -> b
     return room >= 0
 
 
-@lru_cache(maxsize=VOCABULARY_CACHE_SIZE)
+def _toolset_size(_: object, toolset: Toolset) -> int:
+    return toolset.size
+
+
+@bounded_cache(MAX_VOCABULARY_TOTAL, _toolset_size)
 def _vocabularies(toolset: Toolset) -> list[Vocabulary]:
     return [vocabulary(tool) for tool in toolset.tools]
 

@@ -8,11 +8,11 @@ Contracts are cached by the identity of the tools, so schemas must not be modifi
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from typing import TypeAlias
 
 import msgspec
 
+from ...core.bounded_cache import BoundedCache, bounded_cache
 from ...core.text import estimate_tokens
 from ...core.types import JSONValue, Message, Note, TextPart, Tool, ToolCall, ToolChoice
 from ...dialects.registry import dialect as dialect_row
@@ -34,8 +34,8 @@ from .tool_budget import (
 from .tool_descriptions import describing_tool
 from .tool_listing import ListingStyle, signature
 
-#: Enough for about fifty agents, each with a few conversations at a time.
-CONTRACT_CACHE_SIZE = 256
+#: Maximum size of the tools and prompts in a cache: enough for about fifty agents with a few conversations each.
+_MAX_CACHED_TOTAL = 4 * 1024 * 1024
 #: Contracts are built with this nonce and then get the one of their conversation.
 _SAMPLE_NONCE = "bd4gh7k"
 #: Tokens reserved for the `tool_choice` rule and the nonce, so that the tool list does not depend on them.
@@ -101,7 +101,12 @@ def _room(kind: str, toolset: Toolset, dialect: str, budget: int, used: Mapping[
     return budget - RULE_RESERVE - estimate_tokens(used[_KIND_OF[kind].head] + example)
 
 
-@lru_cache(maxsize=CONTRACT_CACHE_SIZE)
+def _size(result: Contract | bool, kind: str, toolset: Toolset, *rest: object) -> int:
+    """Return the size of a cached value and of the tools that its entry keeps alive."""
+    return toolset.size + (2 * len(result.text) if isinstance(result, Contract) else 0)
+
+
+@bounded_cache(_MAX_CACHED_TOTAL, _size)
 def _fit(kind: str, toolset: Toolset, ladder: str, dialect: str, budget: int, texts: TemplateTexts) -> bool:
     """Whether there is room for everything about every tool."""
     room = _room(kind, toolset, dialect, budget, resolve_templates(texts), short=False)
@@ -181,7 +186,7 @@ def _done(messages: tuple[Message, ...]) -> str:
 # ---- contracts
 
 
-@lru_cache(maxsize=CONTRACT_CACHE_SIZE)
+@bounded_cache(_MAX_CACHED_TOTAL, _size)
 def _contract(
     kind: str,
     toolset: Toolset,
@@ -233,7 +238,7 @@ def _with_nonce(contract: Contract, nonce: str) -> Contract | None:
 #: The user's request, or a function that returns it. It is needed only if some tools must be shortened.
 Query: TypeAlias = str | Callable[[], str]
 #: Contracts of recent requests, by the identity of their tools and all other inputs. Entries keep the tools alive.
-_recent_contracts: dict[tuple[object, ...], tuple[Sequence[Tool], Contract]] = {}
+_recent_contracts: BoundedCache[tuple[object, ...], tuple[Sequence[Tool], Contract]] = BoundedCache(_MAX_CACHED_TOTAL)
 
 
 def _cached_contract(
@@ -267,9 +272,7 @@ def _cached_contract(
             kind, toolset, choice, ladder, dialect, nonce, budget, None, texts
         )
     if toolset.cacheable:
-        if len(_recent_contracts) >= CONTRACT_CACHE_SIZE:
-            _recent_contracts.clear()
-        _recent_contracts[key] = (tools, contract)
+        _recent_contracts.keep(key, (tools, contract), _size(contract, kind, toolset))
     return contract
 
 

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 from unicodedata import normalize
 
 import msgspec
 
+from ...core.bounded_cache import bounded_cache
 from .tables import NAME, QUOTE, Language, Matcher, topic_patterns, topics
 
 #: Characters that are examined: refusals occur at the beginning of an answer, announcements without a call at the end.
 MAX_HEAD, MAX_TAIL = 700, 500
 #: Maximum number of tool names that are searched for. No known client offers more tools.
 _MAX_NAMES = 512
+#: Maximum size of the names of tools in the cache.
+_MAX_OFFER_BYTES = 512 * 1024
 
 # ---------------------------------------------------------------------------------------------- folding
 
@@ -140,7 +142,7 @@ def offer_of(names: tuple[str, ...]) -> Offer:
     return _offer(names[:_MAX_NAMES])
 
 
-@lru_cache(maxsize=256)
+@bounded_cache(_MAX_OFFER_BYTES)
 def _offer(names: tuple[str, ...]) -> Offer:
     words = {word.lower() for name in names for word in _WORDS(name[:64])}
     telling = sorted(word for word in words if len(word) >= _MIN_WORD and word not in _EMPTY_WORDS)

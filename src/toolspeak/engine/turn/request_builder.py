@@ -9,8 +9,10 @@ from typing import TypedDict, assert_never
 
 import msgspec
 
+from ...core.bounded_cache import BoundedCache
 from ...core.events import Reply
 from ...core.parsing.tool_index import toolkit
+from ...core.schema.json_values import encode_json
 from ...core.text import estimate_tokens
 from ...core.types import (
     JSONObject,
@@ -95,9 +97,8 @@ def _unshowable(tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
 
 _ANY_CHOICE = ToolChoice()
 #: The options of recent inline requests, by the identity of the client's, which the entry keeps alive, and what else
-#: they depend on; and how many are kept.
-_recent_options: dict[tuple[int, tuple[str, ...], bool], tuple[Options, Options]] = {}
-_MAX_OPTIONS = 128
+#: they depend on.
+_recent_options: BoundedCache[tuple[int, tuple[str, ...], bool], tuple[Options, Options]] = BoundedCache(512 * 1024)
 
 
 class RequestBuilder:
@@ -372,10 +373,8 @@ class RequestBuilder:
             return recent[1]
         ours = ("stop",) if stops and not own.stop else ()
         options = msgspec.structs.replace(self._contract_options(constraint), stop=stops, dispensable=ours)
-        if constraint is None:
-            if len(_recent_options) >= _MAX_OPTIONS:
-                _recent_options.clear()
-            _recent_options[key] = own, options
+        if constraint is None and (source := encode_json(own)) is not None:
+            _recent_options.keep(key, (own, options), len(source))
         return options
 
     def _stops(self) -> tuple[str, ...]:

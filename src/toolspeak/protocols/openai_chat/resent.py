@@ -7,6 +7,8 @@ from typing import Final, Literal
 
 import msgspec
 
+from ...core.bounded_cache import BoundedCache
+from ...core.parsing.tool_index import toolkit
 from ...core.types import JSONValue, Message, Request, TextPart, Tool
 from ...errors import UsageError
 from ..shared.fields import MAX_DEPTH, check_depth, has_unique_keys, parse_object
@@ -21,9 +23,8 @@ _encode = msgspec.json.Encoder().encode
 _PLACEHOLDER: Final = b'"messages":[{"role":"user","content":""}]'
 #: Fields and role of legacy function calls, whose ids depend on the messages before.
 _LEGACY_FIELDS, _LEGACY_ROLE = frozenset({"functions", "function_call"}), "function"
-#: How many encoded sets of fields and of tools are kept, and the size of the largest set of fields. Nearly all clients
-#: use a few.
-_MAX_FIELDS, _MAX_TOOLS, _MAX_FIELDS_BYTES = 256, 64, 32 * 1024
+#: Size of the largest encoded set of fields that is kept, and of all of them together. Nearly all clients use a few.
+_MAX_FIELDS_BYTES, _MAX_FIELDS_TOTAL = 32 * 1024, 1024 * 1024
 #: Levels of nesting around a message.
 _OUTER_LEVELS = 2
 
@@ -120,7 +121,7 @@ def encode_body(request: Request) -> bytes:
 
 #: The encoded fields of recent requests, without model and messages, by the identity of what they are made of. Entries
 #: keep that alive.
-_field_wires: dict[tuple[int, int, int, bool], tuple[Request, bytes]] = {}
+_field_wires: BoundedCache[tuple[int, int, int, bool], tuple[Request, bytes]] = BoundedCache(_MAX_FIELDS_TOTAL)
 
 
 def _fields_wire(request: Request) -> bytes:
@@ -131,25 +132,17 @@ def _fields_wire(request: Request) -> bytes:
         return entry[1]
     if any(tool.kind == "custom" for tool in request.tools):
         return b""
-    fields = _encode(encode_fields(request, set(), _tools_wire(request.tools) if request.tools else None))
+    fields = _encode(encode_fields(request, set(), _tools_wire(request.tools)))
     wire = b"," + fields[1:] if len(fields) > 2 else b"}"
     if len(wire) <= _MAX_FIELDS_BYTES:
-        if len(_field_wires) >= _MAX_FIELDS:
-            _field_wires.clear()
-        _field_wires[key] = (msgspec.structs.replace(request, messages=()), wire)
+        _field_wires.keep(key, (msgspec.structs.replace(request, messages=()), wire), 2 * len(wire))
     return wire
-
-
-#: The encoded tools of recent requests, by identity. Entries keep the tools alive.
-_tool_wires: dict[int, tuple[tuple[Tool, ...], JSONValue]] = {}
 
 
 def _tools_wire(tools: tuple[Tool, ...]) -> JSONValue:
-    entry = _tool_wires.get(id(tools))
-    if entry is not None:
-        return entry[1]
-    if len(_tool_wires) >= _MAX_TOOLS:
-        _tool_wires.clear()
-    wire: JSONValue = msgspec.Raw(_encode(encode_tools(tools, same_protocol=True)))
-    _tool_wires[id(tools)] = (tools, wire)
-    return wire
+    """Return the encoded tools. They are encoded once while the tools are cached."""
+    return toolkit(tools).derive_from_all(_encoded_tools) if tools else None
+
+
+def _encoded_tools(tools: tuple[Tool, ...]) -> JSONValue:
+    return msgspec.Raw(_encode(encode_tools(tools, same_protocol=True)))

@@ -69,7 +69,7 @@ class Caller(msgspec.Struct, frozen=True):
     #: The toolspeak key, if one was sent and is valid.
     key: ApiKey | None = None
     admin: bool = False
-    #: The client's own upstream keys, without duplicates.
+    #: The client's own upstream keys, without duplicates; empty if no upstream uses them.
     own_keys: tuple[Credential, ...] = ()
     #: Whether the web page sent the request in a login session, and the key that started the session.
     from_page: bool = False
@@ -196,6 +196,17 @@ def _all_credentials(scope: Scope) -> Iterator[tuple[str, str]]:
         for name, text in pairs:
             if name == _KEY_PARAMETER and text.strip():
                 yield _KEY_PARAMETER, text.strip()
+
+
+def own_secrets(scope: Scope) -> tuple[Secret, ...]:
+    """Return the client's own upstream keys, which must be redacted in all output."""
+    if not scope.get("query_string"):
+        for name, _ in scope["headers"]:
+            if name in CREDENTIAL_HEADERS:
+                break
+        else:  # the usual case in a server with keys
+            return ()
+    return tuple(credential.secret for credential in _foreign(credentials(scope)))
 
 
 def tenant_of(credential: Credential) -> str:

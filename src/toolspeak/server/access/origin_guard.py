@@ -5,7 +5,10 @@ cross-site. So a loopback server accepts only its own names as Host. No server a
 request, whatever the content type, or lets other sites read its responses.
 """
 
+import os
 from hashlib import blake2b
+
+import msgspec
 
 from ...errors import UsageError
 from ...key_value import MemoryState
@@ -69,7 +72,10 @@ class OriginGuard:
         self.access = access or Access(ApiKeys(MemoryState()), required=False)
         self._hosts = frozenset(map(str.lower, hosts)) | LOOPBACK
         self._any_host = "*" in hosts
-        #: Maps a hash of the identifying headers to the version of the keys and the caller.
+        #: Whether an upstream uses clients' own keys. If none does, callers are remembered without them.
+        self.forwards_keys = True
+        self._hash_key = os.urandom(16)
+        #: Maps a keyed hash of the identifying headers to the version of the keys and the caller.
         self._callers: dict[bytes, tuple[object, Caller]] = {}
 
     def check(self, scope: Scope, route: Route | None) -> Caller:
@@ -84,25 +90,32 @@ class OriginGuard:
         if size > MAX_HEADER_BYTES:
             raise HeadersTooLarge(f"the headers exceed {MAX_HEADER_BYTES} bytes")
         # Hashed, so no key stays in memory. Headers contain no line breaks, so the joined parts are unambiguous.
-        fingerprint = blake2b(b"\n".join(parts), digest_size=16).digest()
-        version = self.access.version()
+        fingerprint = blake2b(b"\n".join(parts), digest_size=16, key=self._hash_key).digest()
+        version = self.version()
         cached = self._callers.get(fingerprint)
         if cached is not None and cached[0] == version:
             return cached[1]
         self._check_origin(scope)
         caller = self.access.check(scope, level)
+        if caller.own_keys and not self.forwards_keys:
+            caller = msgspec.structs.replace(caller, own_keys=())
         if version is not None and self.may_remember(caller):
             if len(self._callers) >= _MAX_CACHED:
                 self._callers.clear()
             self._callers[fingerprint] = (version, caller)
         return caller
 
+    def version(self) -> object:
+        """Return what changes if a caller may be another one; None if that is unknown."""
+        version = self.access.version()
+        return None if version is None else (version, self.forwards_keys)
+
     def may_remember(self, caller: Caller) -> bool:
-        """Whether it may be remembered that a caller was admitted, until the version of the keys changes.
+        """Whether it may be remembered that a caller was admitted, until `version` changes.
 
         Sessions expire, and upstream keys must not be retained.
         """
-        return not caller.own_keys and not caller.from_page and self.access.version() is not None
+        return not caller.own_keys and not caller.from_page and self.version() is not None
 
     def _check_origin(self, scope: Scope) -> None:
         count = 0

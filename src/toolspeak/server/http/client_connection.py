@@ -88,6 +88,8 @@ class ClientConnection(asyncio.Protocol):
     rest_seconds = 10.0
     #: Timeout in seconds for a client that does not read the response.
     write_seconds = 60.0
+    #: Timeout in seconds for the rest of a response to a client that has closed its sending side.
+    half_closed_seconds = 10.0
 
     def __init__(
         self,
@@ -175,7 +177,7 @@ class ClientConnection(asyncio.Protocol):
             split = self._fast_path.known_heads.split(data)
             version = split and self._fast_path.version()  # before the access check, during which it may change
             head = split and self._fast_path.known_heads.by_digest.get(split[0])
-            if split and head and head.version == version and self._take_known(head, split[1]):
+            if split and head and head.version == version and self._take_known(head, data, split[1]):
                 return
         self._progressed = self._complete and not self._pending_bytes  # true for the first data of a request
         self._pending_bytes += len(data)
@@ -187,7 +189,7 @@ class ClientConnection(asyncio.Protocol):
             self._refuse_invalid()
             return
         if split is not None and version is not None and self._takes_fast_path:
-            self._remember(split[0], version)
+            self._remember(split[0], data, version)
         if self._pending_bytes > _MAX_HEAD_BYTES:
             self._refuse(_TOO_LARGE)
         elif self._complete and (not self._pending_bytes or self.answering):
@@ -196,6 +198,18 @@ class ClientConnection(asyncio.Protocol):
                 self._wait_for_request()
         elif self._progressed or self._timer is None:
             self._start_timer(self.head_seconds if self._complete or self._in_head else self.body_seconds)
+
+    def eof_received(self) -> bool:
+        """Return whether to go on with the response: for a while, if the client had announced to close.
+
+        Any other client has probably left, which looks the same as a closed sending side.
+        """
+        current, secure = self.current, self._addresses["scheme"] == "https"
+        if current is None or not self.answering or not self._complete or current.keep_alive or secure:
+            return False
+        self._stop_timer()
+        self._timer = self.loop.call_later(self.half_closed_seconds, self.transport.close)
+        return True
 
     def pause_writing(self) -> None:
         """Start the timer for a client that does not read, and measure how long it blocks the response."""
@@ -228,6 +242,12 @@ class ClientConnection(asyncio.Protocol):
             self.transport.close()
         else:
             self.newest.keep_alive = False
+
+    def break_off(self) -> None:
+        """Close the connection after the current response, and drop the requests that wait for it."""
+        self._waiting.clear()
+        if self.current is not None:
+            self.current.keep_alive = False
 
     # ---- for requests
 
@@ -331,12 +351,15 @@ class ClientConnection(asyncio.Protocol):
 
     # ---- requests whose head is known
 
-    def _take_known(self, head: KnownHead, body: bytes) -> bool:
+    def _take_known(self, head: KnownHead, data: bytes, body: bytes) -> bool:
         """Answer a request whose head is known, without parser and task. Returns False if it needs them."""
         fast_path = self._fast_path
         if fast_path is None or self._overloaded():
             return False
-        request = HttpRequest(self, {**head.scope, **self._addresses}, body=body)
+        scope = {**head.scope, **self._addresses}
+        if head.keys:
+            scope["headers"] = [*scope["headers"], *head.credentials(data[: len(data) - len(body)])]
+        request = HttpRequest(self, scope, body=body)
         request.admitted = (head.route, head.caller)
         before = self.current, self.newest
         self.current = self.newest = request
@@ -347,14 +370,14 @@ class ClientConnection(asyncio.Protocol):
         self._takes_fast_path = False
         return False
 
-    def _remember(self, digest: bytes, version: object) -> None:
+    def _remember(self, digest: bytes, data: bytes, version: object) -> None:
         """Remember the head of an admitted request that the parser found complete."""
         request, fast_path = self.newest, self._fast_path
         if fast_path is None or request is None or request.admitted is None or not request.keep_alive:
             return
         route, caller = request.admitted
         if self._complete and fast_path.may_remember(caller):
-            fast_path.known_heads.remember(digest, request.scope, route, caller, version)
+            fast_path.known_heads.remember(digest, data, request.scope, route, caller, version)
 
     # ---- internal
 
@@ -369,6 +392,11 @@ class ClientConnection(asyncio.Protocol):
             request.gathers = request.more_body
             if request.gathers or fast_path.take(request):
                 return
+        self.start_task(request, self._app)
+
+    def start_gathered(self, request: HttpRequest) -> None:
+        """Let the application record and count a request whose client left before its body was complete."""
+        request.gathers = False
         self.start_task(request, self._app)
 
     def start_task(self, request: HttpRequest, app: Application) -> None:

@@ -116,6 +116,8 @@ class HttpRequest:
         self._wake()
         if self.on_lost is not None:
             self.on_lost()
+        elif self.gathers:
+            self.connection.start_gathered(self)
 
     def _wake(self) -> None:
         if self._event is not None:

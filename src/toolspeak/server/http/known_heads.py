@@ -2,7 +2,8 @@
 
 A client repeats the head of its requests byte for byte, except for the value of Content-Length. A repeated head needs
 neither parsing nor another access check, as long as the keys are the same. Heads contain keys, so only a keyed hash of
-each is kept, and nothing that was in its credential headers. A head with a query that may contain a key is not kept.
+each is kept, and where a client's own keys are, because they must be redacted. A head with a query that may contain a
+key is not kept.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import re
 from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..access.auth import Caller
+from ..access.auth import CREDENTIAL_HEADERS, Caller, own_secrets
 from ..asgi import Scope
 
 if TYPE_CHECKING:
@@ -20,9 +21,12 @@ if TYPE_CHECKING:
 
 #: Number of heads to keep. A client has one or two, unless it adds a header with a new value to each request.
 _MAX_HEADS = 1024
+#: Maximum size of the path, the query and the headers of a head that is kept.
+_MAX_KEPT_BYTES = 2048
 #: Headers that are needed after the access check.
 _KEPT_HEADERS = frozenset({b"x-request-id", b"traceparent", b"tracestate"})
 _END = b"\r\n\r\n"
+_CREDENTIAL = re.compile(rb"(?<=\r\n)(%b):([^\r\n]*)" % b"|".join(sorted(CREDENTIAL_HEADERS)), re.IGNORECASE).finditer
 _LENGTH = re.compile(rb"\r\ncontent-length: ?([0-9]{1,6})\r\n", re.IGNORECASE).search
 
 
@@ -33,6 +37,14 @@ class KnownHead(NamedTuple):
     route: Route
     caller: Caller
     version: object
+    #: The client's own keys: the name of the header, the start of its value counted from the end of the head or, if it
+    #: precedes Content-Length, from its beginning, and its length.
+    keys: tuple[tuple[bytes, int, int], ...] = ()
+
+    def credentials(self, data: bytes) -> list[tuple[bytes, bytes]]:
+        """Return the headers with the client's own keys. `data` is the head, with its end."""
+        size = len(data)
+        return [(name, data[start % size : start % size + length]) for name, start, length in self.keys]
 
 
 class KnownHeads:
@@ -56,12 +68,33 @@ class KnownHeads:
         digest.update(data[after:end])
         return digest.digest(), data[end + len(_END) :]
 
-    def remember(self, digest: bytes, scope: Scope, route: Route, caller: Caller, version: object) -> None:
+    def remember(self, digest: bytes, data: bytes, scope: Scope, route: Route, caller: Caller, version: object) -> None:
         """Remember a head that was parsed and admitted, unless its query may contain a key."""
         query = scope["query_string"]
         if b"key" in query or b"%" in query:
             return
         headers = [each for each in scope["headers"] if each[0] in _KEPT_HEADERS]
+        if len(scope["raw_path"]) + len(query) + sum(len(value) for _, value in headers) > _MAX_KEPT_BYTES:
+            return
+        keys = _key_positions(data[: data.find(_END) + len(_END)], scope)
+        if keys is None:
+            return
         if len(self.by_digest) >= _MAX_HEADS:
             self.by_digest.clear()
-        self.by_digest[digest] = KnownHead({**scope, "headers": headers}, route, caller, version)
+        self.by_digest[digest] = KnownHead({**scope, "headers": headers}, route, caller, version, keys)
+
+
+def _key_positions(head: bytes, scope: Scope) -> tuple[tuple[bytes, int, int], ...] | None:
+    """Return where a head contains keys of the client's own. None if they are not where they are expected."""
+    if not own_secrets(scope):
+        return ()
+    length = _LENGTH(head)
+    assert length is not None
+    found: list[tuple[bytes, bytes]] = []
+    keys: list[tuple[bytes, int, int]] = []
+    for match in _CREDENTIAL(head):
+        name, value, start = match[1].lower(), match[2], match.start(2)
+        found.append((name, value.strip()))
+        keys.append((name, start if start < length.start() else start - len(head), len(value)))
+    sent = [(name, value.strip()) for name, value in scope["headers"] if name in CREDENTIAL_HEADERS]
+    return tuple(keys) if found == sent else None

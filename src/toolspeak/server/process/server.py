@@ -164,11 +164,18 @@ class ToolspeakServer(uvicorn.Server):
             self._counters.publish(self._app.lifecycle.own_counters())
         return await super().on_tick(counter)
 
+    def _break_off(self) -> None:
+        """End every running request with an error, and start no other."""
+        for connection in self.server_state.connections:
+            if isinstance(connection, ClientConnection):
+                connection.break_off()
+        self._app.lifecycle.break_off()
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Drain running requests, then stop, including replaced gateways that are still closing."""
         operation = self._app.lifecycle
         operation.draining = True
-        limit = asyncio.get_running_loop().call_later(self._options.drain, operation.break_off)
+        limit = asyncio.get_running_loop().call_later(self._options.drain, self._break_off)
         try:
             await super().shutdown(sockets)
         finally:

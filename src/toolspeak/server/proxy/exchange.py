@@ -23,7 +23,7 @@ from ...errors import ToolspeakError
 from ...protocols.shared.passthrough_bytes import PassthroughEncoder
 from ...runtime.turn import AnyTurn, all_events, error_after
 from ...runtime.turn_factory import PlannedTurn
-from ..access.auth import ANONYMOUS, Caller
+from ..access.auth import ANONYMOUS, Caller, own_secrets
 from ..access.limits import check_request, read_object, routing_notes
 from ..asgi import ClientDisconnected, Headers, Receive, Scope, Send, error_headers, read_body, respond
 from ..observe.request_context import CURRENT
@@ -166,8 +166,7 @@ class Exchange:
     async def answer(self, fields: Mapping[str, JSONValue], caller: Caller = ANONYMOUS) -> None:
         """Handle the request and send the answer. `fields` are request fields from the path."""
         self._fields = fields
-        if caller.own_keys:
-            self._secrets = tuple(credential.secret for credential in caller.own_keys)
+        self._secrets = own_secrets(self._scope)
         try:
             self._body = await read_body(self._scope, self._receive)
             body = read_object(self._body)

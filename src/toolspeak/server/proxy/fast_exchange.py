@@ -18,7 +18,7 @@ from ...core.types import JSONObject, JSONValue, Request
 from ...errors import ToolspeakError
 from ...runtime.turn import EngineTurn
 from ...runtime.turn_factory import PlannedTurn
-from ..access.auth import Caller
+from ..access.auth import Caller, own_secrets
 from ..access.limits import check_request, read_object, routing_notes
 from ..asgi import Headers, error_headers
 from ..observe.request_context import RequestContext
@@ -46,8 +46,7 @@ class FastExchange(Exchange):
     def plan_now(self, body: bytes, fields: Mapping[str, JSONValue], caller: Caller) -> bool:
         """Plan the turn. Returns False if that has to wait for something. Raises ToolspeakError."""
         self._fields = fields
-        if caller.own_keys:
-            self._secrets = tuple(credential.secret for credential in caller.own_keys)
+        self._secrets = own_secrets(self._scope)
         self._body = body
         protocol, gateway = self._protocol, self._gateway
         values: JSONObject = {}  # needed only where there is no `decode_body`
@@ -100,7 +99,7 @@ class FastExchange(Exchange):
         if request.stream:
             self._open_stream(planned, target, request)
         self._http, self._context = http, context
-        if not turn.start_now(self, passthrough_bytes=self._passes_bytes):
+        if not turn.start_now(self, passthrough_bytes=self._passes_bytes, streams=request.stream):
             return False
         self._turn = turn
         http.on_lost, http.on_pause = self._client_lost, self._client_paused

@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import msgspec
 
 from ...config import Auth, redacted_url
+from ...core.bounded_cache import BoundedCache
+from ...core.parsing.tool_index import toolkit
+from ...core.schema.json_values import encode_json
 from ...core.types import Note, Request
 from ...engine.planning.capabilities import Capabilities
 from ...engine.planning.strategy import Settings, Strategy, brief_strategy
@@ -44,8 +47,10 @@ PAGE = "\0page"
 #: Maximum sizes of caches keyed by request data: targets, and upstreams that use a client's own key.
 _MAX_TARGETS = 1024
 _MAX_FORWARDED = 256
-#: Maximum number of recipes. Each keeps the tools of a request.
-_MAX_RECIPES = 128
+#: Maximum length of a model's name in a cache key. Where the model is fixed, clients may send any name.
+_MAX_NAME_CHARS = 256
+#: Maximum size of what recipes keep: the options and tools of requests, as JSON.
+_MAX_RECIPE_BYTES = 1024 * 1024
 
 V = TypeVar("V")
 
@@ -189,8 +194,10 @@ class Gateway:
         self._forwarded: OrderedDict[tuple[str, ...], Upstream] = OrderedDict()
         #: Targets by the identity of the caller, whom the entry keeps alive, the model and the client's protocol.
         self._targets: dict[tuple[int, str, str], tuple[Caller, Target]] = {}
-        self._recipes: dict[tuple[object, ...], Recipe] = {}
+        self._recipes: BoundedCache[tuple[object, ...], Recipe] = BoundedCache(_MAX_RECIPE_BYTES)
         self._makers: OrderedDict[tuple[str, ...], tuple[TurnFactory, Settings, UpstreamAddress, str]] = OrderedDict()
+        #: Whether an upstream uses clients' own keys.
+        self.forwards_keys = any(upstream.auth == "forward" for upstream in upstreams)
         self._chains = {upstream.name: self._chain(upstream) for upstream in upstreams}
         self._lease = GatewayLease()
 
@@ -226,7 +233,8 @@ class Gateway:
         if entry is not None:
             return entry[1]
         target = self._find_target(request, caller)
-        if not (caller.own_keys or caller.from_page):  # such a caller is never the same object again
+        is_same = not (caller.own_keys or caller.from_page)  # any other caller is never the same object again
+        if is_same and len(request.model) <= _MAX_NAME_CHARS:
             if len(self._targets) >= _MAX_TARGETS:
                 self._targets.clear()
             self._targets[id(caller), request.model, request.protocol] = (caller, target)
@@ -257,10 +265,11 @@ class Gateway:
         turn = target.maker.recipe(request, target.settings, target.tenant, planned, notes)
         if turn is None or caller.own_keys or caller.from_page:  # such a caller is never the same object again
             return
-        if len(self._recipes) >= _MAX_RECIPES:
-            self._recipes.clear()
-        identified = (caller, request.options, request.tools, request.tool_choice)
-        self._recipes[_recipe_key(request, caller)] = Recipe(identified, target, turn)
+        kit, options = toolkit(request.tools), encode_json((request.options, request.tool_choice, request.model))
+        if kit.is_kept and options is not None:
+            identified = (caller, request.options, request.tools, request.tool_choice)
+            size = kit.size + len(options)
+            self._recipes.keep(_recipe_key(request, caller), Recipe(identified, target, turn), size)
 
     async def make_turn(
         self, target: Target, request: Request, caller: Caller, notes: tuple[Note, ...] = (), see: str = SEE_TRACE

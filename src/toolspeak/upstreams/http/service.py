@@ -49,7 +49,7 @@ class ServiceOptions(TypedDict, total=False):
 class Posted:
     """A request and the state of its answer."""
 
-    __slots__ = ("answer", "connection", "end", "never", "notes", "over", "payload", "request", "started")
+    __slots__ = ("answer", "connection", "end", "ends", "never", "notes", "over", "payload", "request", "started")
 
     def __init__(
         self, request: Request, payload: bytes, end: float, notes: list[Event], never: tuple[bytes, ...] | None
@@ -68,6 +68,8 @@ class Posted:
         self.answer: ReplyStream | None = None
         #: Whether the reply has ended and its connection has been released.
         self.over = False
+        #: Whether the reply has arrived completely, but its end has not been decoded.
+        self.ends = False
         #: Whether the first batch has been returned.
         self.started = False
 

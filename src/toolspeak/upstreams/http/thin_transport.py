@@ -117,7 +117,10 @@ class HttpUpstream(Service):
         return posted
 
     def poll(self, posted: Posted) -> list[Event] | None:
-        """Return the events that have arrived; None if only `resume` can go on. `posted.over` tells the end."""
+        """Return the events that have arrived; None if only `resume` can go on.
+
+        `posted.over` tells the end. If `posted.ends`, the end has arrived and is returned next time.
+        """
         connection, answer = posted.connection, posted.answer
         assert connection is not None
         if answer is None:
@@ -133,9 +136,10 @@ class HttpUpstream(Service):
         if not piece and not connection.response.complete:
             return None if connection.failed else []
         events = answer.decode(piece) if piece else []
-        if not answer.over and connection.response.complete:
-            events = [*events, *answer.end()] if events else answer.end()
+        if not events and not answer.over and connection.response.complete:
+            events = answer.end()
         posted.over = answer.over
+        posted.ends = connection.response.complete and not answer.over
         if posted.started or not events:
             return events
         if type(events[-1]) is Failure or not (answer.over or holds_content(events)):

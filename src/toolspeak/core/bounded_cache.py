@@ -1,0 +1,73 @@
+"""Caches bounded by bytes. Any client can send large values, so a limit on their number would not bound the memory."""
+
+from collections.abc import Callable, Sized
+from functools import update_wrapper
+from typing import Generic, ParamSpec, TypeVar, cast
+
+#: Approximate memory that an entry takes in addition to its texts.
+ENTRY_BYTES = 500
+
+K = TypeVar("K")
+V = TypeVar("V")
+P = ParamSpec("P")
+
+
+class BoundedCache(dict[K, V]):
+    """A cache that is emptied when its entries exceed `max_bytes`. Larger values are not kept. Add with `keep`."""
+
+    def __init__(self, max_bytes: int) -> None:
+        super().__init__()
+        self.max_bytes = max_bytes
+        self.size = 0
+
+    def keep(self, key: K, value: V, size: int) -> None:
+        """Add an entry. `size`: the length of its texts, in the key and in the value."""
+        size += ENTRY_BYTES
+        if size > self.max_bytes:
+            return
+        if self.size + size > self.max_bytes:
+            self.clear()
+        self.size += size
+        self[key] = value
+
+    def clear(self) -> None:
+        super().clear()
+        self.size = 0
+
+
+class CachedFunction(Generic[P, V]):
+    """A function whose results are cached by its positional arguments."""
+
+    def __init__(self, function: Callable[P, V], max_bytes: int, size: Callable[..., int]) -> None:
+        self.__wrapped__ = function
+        self.cache: BoundedCache[object, V] = BoundedCache(max_bytes)
+        self.cache_clear = self.cache.clear
+        self._size = size
+        update_wrapper(self, function)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> V:
+        result = self.cache.get(args)
+        if result is None:
+            result = self.__wrapped__(*args, **kwargs)
+            self.cache.keep(args, result, self._size(result, *args))
+        return result
+
+
+def bounded_cache(
+    max_bytes: int, size: Callable[..., int] | None = None
+) -> Callable[[Callable[P, V]], CachedFunction[P, V]]:
+    """Decorator that caches the results of a function.
+
+    `size(result, *args)` is the length of an entry's texts; by default that of the texts in the arguments.
+    """
+    return lambda function: CachedFunction(function, max_bytes, size or _argument_size)
+
+
+def _argument_size(_: object, *args: object) -> int:
+    return sum(_length(each) for each in args)
+
+
+def _length(value: object) -> int:
+    if isinstance(value, str | bytes):
+        return len(value)
+    return sum(map(len, cast("tuple[Sized, ...]", value))) if isinstance(value, tuple | frozenset) else 0
