@@ -113,6 +113,11 @@ def _from_plugin(factory: Callable[..., Upstream], provider: str, arguments: dic
     return upstream
 
 
+def resolve_interpreter(config: Config) -> ResolvedModel:
+    """Resolve the embedded model that interprets the answers of other models: always the default one."""
+    return _embedded("", config)
+
+
 def codec_of(protocol: str) -> str:
     """Return the name of the codec module for a protocol."""
     if protocol not in _PROTOCOLS:

@@ -21,6 +21,7 @@ from ..protocols.shared.passthrough_bytes import RawBatch
 from ..upstreams.base import Batches, Upstream, error_of, failure_of, open_upstream
 from ..upstreams.http.service import Posted
 from ..upstreams.http.thin_transport import HttpUpstream
+from .interpreter import ask_interpreter
 
 if TYPE_CHECKING:
     from ..engine.turn.engine import Engine
@@ -123,7 +124,7 @@ class EngineTurn:
     upstream_seconds = 0.0
     first_token_seconds = 0.0
     held_seconds = 0.0
-    _started = _over = False
+    _started = _over = _interprets = False
     _exchange: Batches | None = None
     _passthrough_bytes = False
     _chars = 0  # characters of text that the engine has parsed
@@ -136,10 +137,15 @@ class EngineTurn:
     _held_since = 0.0  # `upstream_seconds` when the first held-back output arrived; 0 if none is held back
 
     def __init__(
-        self, engine: Engine | PassthroughTurn, upstream: Upstream, ended: Callable[[TurnOutcome], None] | None = None
+        self,
+        engine: Engine | PassthroughTurn,
+        upstream: Upstream,
+        ended: Callable[[TurnOutcome], None] | None = None,
+        interpreter: Upstream | None = None,
     ) -> None:
         self._engine = engine
         self._upstream = upstream
+        self._interpreter = interpreter
         self._ended = ended
         self._relays = type(engine) is PassthroughTurn  # so it parses nothing
         self.provider = upstream.provider
@@ -355,6 +361,11 @@ class EngineTurn:
         if isinstance(action, AskUpstream):
             self.requests_sent = action.attempt
             self._request = action.request
+            self._interprets = action.interpreter
+            if action.interpreter:
+                assert self._interpreter is not None
+                self._exchange = ask_interpreter(self._interpreter, action.request)
+                return
             passthrough = self._passthrough_bytes
             self._exchange = open_upstream(self._upstream, action.request, passthrough_bytes=passthrough)
 
@@ -390,7 +401,8 @@ class EngineTurn:
             # The turn itself was not cancelled, but a task inside the upstream was.
             batch = [Failure("the upstream cancelled the request")]
         finally:
-            self.upstream_seconds += time.perf_counter() - began
+            if not self._interprets:
+                self.upstream_seconds += time.perf_counter() - began
         size = 0 if batch is None or self._relays else _text_size(batch)
         self._chars += size
         if batch is None or size <= SLICE_CHARS or type(batch) is RawBatch:

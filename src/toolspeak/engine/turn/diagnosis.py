@@ -1,5 +1,6 @@
 """Diagnosis: decide whether an answer without a usable tool call is faulty, and why. A normal text answer is not."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -9,7 +10,7 @@ from ...core.parsing.context import ALWAYS_SIDE_EFFECTS
 from ...core.parsing.echoes import EchoSearch
 from ...core.schema.argument_schema import ArgumentSchema
 from ...core.schema.work_limit import WorkLimit
-from ...core.types import Message, Tool, ToolChoice
+from ...core.types import Message, Tool, ToolChoice, is_object
 from ...errors import SchemaError
 from ..prompting.history import results_of, since_last_user
 from ..refusals.answer_view import fold, offer_of
@@ -64,6 +65,50 @@ def is_doubtful(reply: Reply, tools: Sequence[Tool], messages: tuple[Message, ..
 
 def _all_have_side_effects(tools: Sequence[Tool]) -> bool:
     return all(tool.side_effects or tool.name in ALWAYS_SIDE_EFFECTS for tool in tools)
+
+
+#: Where the name of a tool that is an ordinary word stands for the tool: beside a sign, or one of these words.
+_SIGN = r"[`\"'*<>\[\](){{}}|:=/@#$]"
+_NAMED = (
+    rf"{_SIGN}\s?{{0}}\b|\b(?:tool|function|action|call|calling|use|using|invoke) {{0}}\b"
+    rf"|\b{{0}}(?:\s?{_SIGN}| (?:tool|function)\b)"
+)
+
+
+def may_be_interpreted(
+    reply: Reply, fault: Fault | None, choice: ToolChoice, tools: Sequence[Tool], messages: tuple[Message, ...]
+) -> bool:
+    """Whether an answer may describe a call, or contain one in a form that cannot be read.
+
+    The model itself must repair other faults. An answer without a fault must name a tool.
+    """
+    if choice.mode == "none" or reply.finish_reason in _FINAL_REASONS:
+        return False
+    match fault:
+        case Fault(kind="described" | "truncated"):
+            return True
+        case Fault(kind="bad_arguments"):
+            return any(map(_is_unreadable, reply.candidates))
+        case None | Fault(kind="no_call"):
+            named = [tool.name for tool in _permitted(choice, tools) if _is_named(tool.name, reply.text)]
+            is_safety = bool(named) and classify(reply.text, named).category == "safety"
+            return bool(named) and not is_safety and not _quotes(reply, tools, messages)
+        case _:
+            return False
+
+
+def _is_unreadable(candidate: Candidate) -> bool:
+    """Whether a text call has arguments that are no JSON, or that were repaired in an unsafe way."""
+    unsafe = any(note.code in UNSAFE_NOTES or note.code == "unsafe_repair" for note in candidate.notes)
+    return candidate.dialect != "native" and (unsafe or not is_object(candidate.arguments))
+
+
+def _is_named(name: str, text: str) -> bool:
+    """Whether a text names a tool. If the name is an ordinary word, it must stand where a name does."""
+    if name.casefold() not in text.casefold():
+        return False
+    pattern = _NAMED if name.isalpha() and name.islower() else r"(?<!\w){0}(?!\w)"
+    return re.search(pattern.format(re.escape(name)), text, re.IGNORECASE) is not None
 
 
 def is_mistaken(candidate: Candidate, choice: ToolChoice, tools: Sequence[Tool], messages: tuple[Message, ...]) -> bool:
