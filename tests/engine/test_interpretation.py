@@ -41,9 +41,9 @@ from toolspeak.core.types import (
 )
 from toolspeak.engine.planning.capabilities import Profile, ProfileMatch
 from toolspeak.engine.planning.strategy import Settings, plan
-from toolspeak.engine.turn.actions import EMULATED, INTERPRETED, AskUpstream, Done
+from toolspeak.engine.turn.actions import EMULATED, INTERPRETED, INTERPRETED_CALL, AskUpstream, Done
 from toolspeak.engine.turn.engine import Engine
-from toolspeak.engine.turn.interpretation import INTERPRETED_CALL, MAX_ANSWER, Interpretation, Interpreter
+from toolspeak.engine.turn.interpretation import MAX_ANSWER, Interpretation, Interpreter
 from toolspeak.engine.turn.request_builder import RequestBuilder
 from toolspeak.engine.turn.trace import of_model, without_interpretation
 

@@ -13,6 +13,8 @@ from .upstream_limits import UpstreamLimitation
 EMULATED = "tool calls emulated"
 #: Warning added to every turn whose calls were read from a description.
 INTERPRETED = "tool calls interpreted from the text of the answer"
+#: Code of the note that each of these calls carries.
+INTERPRETED_CALL = "interpreted"
 
 
 class Emit(msgspec.Struct, frozen=True, gc=False):

@@ -15,14 +15,13 @@ from ..planning.strategy import Settings, plan
 from ..prompting.escaping import display_name, restore
 from ..prompting.history import since_last_user
 from ..prompting.interpreting import interpreting_messages
+from .actions import INTERPRETED_CALL
 from .answer_readers import EnvelopeOrTextReader, ReadingRules
 from .interpretation_checks import AnswerValues, Quotations, leaves
 from .request_builder import RequestBuilder
 
 #: Maximum length of an answer in characters. With the tools, it must fit into the small model's context.
 MAX_ANSWER = 4_000
-#: Note of a call that was interpreted. Programs that run calls ask for consent if it has side effects.
-INTERPRETED_CALL = "interpreted"
 _SETTINGS = Settings(plan="envelope", contract_budget=1_500)
 _OPTIONS = Options(max_tokens=512, temperature=0.0)
 _PROTOCOL = "openai_chat"
