@@ -23,6 +23,7 @@ from toolspeak.engine.planning.capabilities import Capabilities
 from toolspeak.engine.planning.strategy import Settings
 from toolspeak.engine.rounds.transcript import AnswerStatus
 from toolspeak.engine.turn.actions import INTERPRETED
+from toolspeak.engine.turn.trace import TracedReply
 from toolspeak.errors import ConfigError, UpstreamError
 from toolspeak.key_value import MemoryState
 from toolspeak.runtime import interpreter as interpreter_module
@@ -258,7 +259,7 @@ def test_the_embedded_model_interprets():
     properties: JSONObject = {"city": {"type": "string"}, "days": {"type": "integer"}}
     tool = Tool("get_weather", "The weather in a city.", {"type": "object", "properties": properties})
 
-    async def main() -> ts.Reply:
+    async def main() -> TracedReply:
         async with AsyncClient(model, mode="force", interpreter="embedded", retries=0) as client:
             return await client.chat("How will it be in Bergen?", [tool])
 

@@ -119,7 +119,9 @@ def _accepted(index: int, call: ToolCall) -> list[Event]:
 
 def _rejected(candidates: Sequence[Candidate], name: str, reason: str) -> list[Event]:
     """Return the events of calls that do not count. `reason`: why not that of the tool `name`."""
-    about = {"verdict": "text", "reason": reason, "dialect": "interpretation", "evidence": {}}
-    judged = [Judged(msgspec.structs.replace(each, **about)) for each in candidates]
+    judged = [
+        Judged(Candidate(each.name, "text", reason, "interpretation", each.arguments, notes=each.notes))
+        for each in candidates
+    ]
     note = Note("interpretation_rejected", f"the interpreted call of `{display_name(name)}` does not count: {reason}")
     return [*judged, Noted(note)]

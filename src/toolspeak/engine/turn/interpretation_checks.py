@@ -5,7 +5,7 @@
 - A number occurs in digits, which may have a sign, separators of thousands, decimals and an exponent, or as an English
   word up to twenty. `5 %` is 5 and 0.05. Truth values and null cannot be checked.
 - A call repeats what the model has read if a text contains it in call form, or if its name or all its values occur only
-  inside longer passages that were copied from a text.
+  inside passages that were copied from a text.
 """
 
 import re
@@ -29,9 +29,11 @@ _DIGITS = re.compile(
     rf"(?!\.?\d){_PERCENT}"
 )
 _SPELLED = re.compile(rf"\b(minus |negative )?({'|'.join(_NUMBER_WORDS)})\b{_PERCENT}", re.IGNORECASE)
-#: Words beside a value that make it part of a copied passage: in a result that names the tool, in another result, and
-#: in another text that names the tool, as a request by the user may. For the name of the tool, it takes two more.
-_COPIED_FROM_CALL, _COPIED_FROM_RESULT, _COPIED_FROM_OTHER, _MORE_FOR_NAME = 4, 8, 6, 2
+#: Words beside a value that make it part of a copied passage: in a text that names the tool, in another text, and in
+#: what the user says, which may be a request with the name of the tool. For the name itself, it takes two more.
+_BESIDE_VALUE, _IN_OTHER_TEXT, _FROM_USER, _MORE_FOR_NAME = 4, 8, 6, 2
+#: Where some words of the answer begin and end.
+_Place = tuple[int, int]
 
 
 class AnswerValues:
@@ -120,18 +122,14 @@ def _collect(schema: JSONValue, choices: set[str], keys: set[str]) -> None:
 
 def leaves(value: JSONValue, declared: Iterable[str]) -> Iterator[str | int | float]:
     """Yield the strings and numbers in a value, and the keys that are not declared."""
-    match value:
-        case bool() | None:
-            pass
-        case str() | int() | float():
-            yield value
-        case dict():
-            yield from (key for key in value if key not in declared)
-            for inner in value.values():
-                yield from leaves(inner, declared)
-        case _:
-            for inner in value:
-                yield from leaves(inner, declared)
+    if is_object(value):
+        yield from (key for key in value if key not in declared)
+        value = [*value.values()]
+    if is_array(value):
+        for inner in value:
+            yield from leaves(inner, declared)
+    elif isinstance(value, str | int | float) and not isinstance(value, bool):
+        yield value
 
 
 class Quotations:
@@ -146,48 +144,49 @@ class Quotations:
     def __init__(
         self, answer: str, messages: Sequence[Message], descriptions: Iterable[str], declared: Iterable[str]
     ) -> None:
-        results = {result.content for message in messages for result in results_of(message)}
-        others = {message.text for message in messages if message.role != "assistant"} | {*descriptions, *declared}
-        self._calls = EchoSearch((*results, *others), declared)
-        self._results = [EchoSearch([text]) for text in results]
-        self._others = [EchoSearch([text]) for text in others]
+        users = {message.text for message in messages if message.role == "user"}
+        others = {message.text for message in messages if message.role == "system"} | {*descriptions, *declared}
+        others |= {result.content for message in messages for result in results_of(message)}
+        self._calls = EchoSearch((*others, *users), declared)
+        self._users = [EchoSearch([text]) for text in users]
+        self._others = [EchoSearch([text]) for text in others - users]
         self._words = words_of(answer)
 
     def names(self, name: str) -> bool:
         """Whether the answer contains the name of a tool."""
-        return any(self._places(name))
+        return bool(self._places(name))
 
     def contain(self, call: ToolCall) -> bool:
         """Whether the call is repeated from a text."""
         if self._calls.contains(call.name, call.arguments):
             return True
-        located = [value for value in leaves(call.arguments, call.arguments) if any(self._places(str(value)))]
-        if located and all(self._is_copied(str(value), call.name) for value in located):
+        needed = [(text, _BESIDE_VALUE if text.may_contain(call.name) else _IN_OTHER_TEXT) for text in self._others]
+        needed += [(text, _FROM_USER) for text in self._users if text.may_contain(call.name)]
+        values = [places for value in leaves(call.arguments, call.arguments) if (places := self._places(str(value)))]
+        if values and all(self._is_copied(place, needed) for places in values for place in places):
             return True
-        return self.names(call.name) and self._is_copied(call.name, call.name, _MORE_FOR_NAME)
+        longer = [(text, size + _MORE_FOR_NAME) for text, size in needed]
+        names = self._places(call.name)
+        return bool(names) and all(self._is_copied(at, longer) or self._is_copied_whole(at, values) for at in names)
 
-    def _places(self, part: str) -> Iterator[tuple[int, int]]:
-        """Yield where some words begin and end in the answer."""
+    def _places(self, part: str) -> list[_Place]:
+        """Return where some words begin and end in the answer."""
         words = words_of(part)
-        for at in range(len(self._words) - len(words) + 1 if words else 0):
-            if self._words[at : at + len(words)] == words:
-                yield at, at + len(words)
+        starts = range(len(self._words) - len(words) + 1 if words else 0)
+        return [(at, at + len(words)) for at in starts if self._words[at : at + len(words)] == words]
 
-    def _is_copied(self, part: str, name: str, more: int = 0) -> bool:
-        """Whether some words occur in the answer only inside passages that were copied."""
-        needed = [
-            (text, (_COPIED_FROM_CALL if text.may_contain(name) else _COPIED_FROM_RESULT) + more)
-            for text in self._results
-        ]
-        needed += [(text, _COPIED_FROM_OTHER + more) for text in self._others if text.may_contain(name)]
-        return all(any(self._is_passage(place, text, size) for text, size in needed) for place in self._places(part))
+    def _is_copied_whole(self, name: _Place, values: list[list[_Place]]) -> bool:
+        """Whether the name of the tool and the values next to it are one passage of a text, which may be short."""
+        nearest = [min(places, key=lambda place: abs(place[0] - name[0])) for places in values]
+        passage = self._words[min([name, *nearest])[0] : max(end for _, end in (name, *nearest))]
+        return bool(nearest) and any(text.contains_run(passage) for text in self._others)
 
-    def _is_passage(self, place: tuple[int, int], text: EchoSearch, size: int) -> bool:
-        """Whether a text contains this place of the answer, with so many words beside it or with the whole answer."""
-        start, end = place
-        for before in range(size + 1):
-            first, last = max(0, start - before), min(len(self._words), end + size - before)
-            is_whole = first == 0 and last == len(self._words)
-            if (is_whole or last - first == end - start + size) and text.contains_run(self._words[first:last]):
-                return True
+    def _is_copied(self, place: _Place, needed: list[tuple[EchoSearch, int]]) -> bool:
+        """Whether a text contains this place of the answer with so many words beside it, or with the whole answer."""
+        for text, size in needed:
+            for before in range(size + 1):
+                first, last = max(0, place[0] - before), min(len(self._words), place[1] + size - before)
+                is_enough = last - first in (len(self._words), place[1] - place[0] + size)
+                if is_enough and text.contains_run(self._words[first:last]):
+                    return True
         return False

@@ -69,8 +69,8 @@ def gateway_from(
     own_memory = memory if memory is not None else config.memory()
     probes = ProbeScheduler(capabilities, ProbeStore(config.state(cached=True)))
     interpreter = InterpreterModel(partial(resolve_interpreter, config), capabilities)
-    loops = _loops(config) if tools else {}
-    gateway = Gateway(upstreams, capabilities, own_memory, secret, aliases, probes, loops, interpreter)
+    parts = (upstreams, capabilities, own_memory, secret, aliases, probes, _loops(config) if tools else None)
+    gateway = Gateway(*parts, interpreter)
     gateway.check()
     return gateway
 
