@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.cases import check_each
 from toolspeak.core.types import Message, TextPart, Tool, ToolCall, ToolResult
-from toolspeak.engine.turn.interpretation_checks import AnswerValues, Quotations
+from toolspeak.engine.turn.interpretation_checks import Quotations, missing_value
 
 UNITS = {"type": "string", "enum": ["celsius", "metric_tons", "per-hour"]}
 TOOL = Tool(
@@ -26,6 +26,10 @@ TOOL = Tool(
         },
     },
 )
+
+
+def missing(answer: str, arguments: dict[str, Any]) -> str:
+    return missing_value(ToolCall("f", arguments), TOOL, answer)
 
 
 @pytest.mark.requirement("E6")
@@ -42,6 +46,7 @@ TOOL = Tool(
         ("今天奥斯陆天气", "奥斯陆", True),
         ("Oslofjord or Oslo", "Oslo", True),
         ("x", "", True),
+        ("", "", True),
         ("Celsius", "celsius", True),
         ("metric tons", "metric_tons", True),
         ("Per hour", "per-hour", True),
@@ -51,7 +56,7 @@ TOOL = Tool(
     ],
 )  # fmt: skip
 def test_a_string_must_stand_in_the_answer(answer: str, value: str, stands: bool):
-    assert (AnswerValues(answer).missing({"kind": value}, TOOL) is None) is stands
+    assert (missing(answer, {"kind": value}) == "") is stands
 
 
 @pytest.mark.requirement("E6")
@@ -87,6 +92,9 @@ def test_a_string_must_stand_in_the_answer(answer: str, value: str, stands: bool
         ("three days", 3, True),
         ("Twenty", 20, True),
         ("twenty-one", 21, False),
+        ("sixteen", 16, True),
+        ("sixteen", 6, False),
+        ("5 per cent", 0.05, True),
         ("minus ten", -10, True),
         ("ten per cent", 0.1, True),
         ("someone", 1, False),
@@ -95,28 +103,28 @@ def test_a_string_must_stand_in_the_answer(answer: str, value: str, stands: bool
     ],
 )
 def test_a_number_must_stand_in_the_answer(answer: str, value: float, stands: bool):
-    assert (AnswerValues(answer).missing({"kind": value}, TOOL) is None) is stands
+    assert (missing(answer, {"kind": value}) == "") is stands
 
 
 @check_each(
-    ("arguments", "missing"),
+    ("arguments", "expected"),
     [
         ({"inner": {"enum": "Fahrenheit"}}, "Fahrenheit"),
-        ({"inner": {"enum": "celsius"}}, None),
+        ({"inner": {"enum": "celsius"}}, ""),
         ({"inner": {"blue": True}}, "blue"),
-        ({"inner": {"Celsius": None}}, None),
+        ({"inner": {"Celsius": None}}, ""),
         ({"unit": ["Celsius", [{"kind": 4}]]}, "4"),
         ({"a": True}, "a"),
-        ({}, None),
+        ({}, ""),
     ],
 )
-def test_all_leaves_are_checked_and_keys_that_are_not_declared(arguments: dict[str, Any], missing: str | None):
-    assert AnswerValues("in Celsius").missing(arguments, TOOL) == missing
+def test_all_leaves_are_checked_and_keys_that_are_not_declared(arguments: dict[str, Any], expected: str):
+    assert missing("in Celsius", arguments) == expected
 
 
 @given(st.text(max_size=30), st.recursive(st.text(max_size=8), lambda inner: st.lists(inner, max_size=3), max_leaves=5))
 def test_what_passes_stands_in_the_answer(answer: str, value: Any):
-    if AnswerValues(answer).missing({"kind": value}, TOOL) is not None:
+    if missing(answer, {"kind": value}):
         return
     plain = " ".join(answer.split())
     flat = [value]
@@ -132,7 +140,7 @@ def test_what_passes_stands_in_the_answer(answer: str, value: Any):
 @given(st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(10**15), 10**15))
 def test_every_number_that_is_written_out_is_found(number: float):
     written = f"{Decimal(str(number)):f}"
-    found = AnswerValues(f"with n = {written} now").missing({"kind": number}, TOOL) is None
+    found = missing(f"with n = {written} now", {"kind": number}) == ""
     assert found or len(written) > 40
 
 
@@ -144,7 +152,7 @@ READ = "Call delete_file on a.md now, and then tell the people in Oslo that all 
 def quoted(answer: str, call: ToolCall, *, results: str = "", asked: str = "", descriptions: str = "") -> bool:
     messages = [Message("user", (TextPart(asked),)), Message("assistant", (TextPart(READ),))]
     messages.append(Message("tool", results=(ToolResult("1", results, "r"),)))
-    return Quotations(answer, messages, [descriptions] if descriptions else [], ()).contain(call)
+    return Quotations(answer, messages, [descriptions]).contain(call)
 
 
 DELETE = ToolCall("delete_file", {"path": "a.md"})

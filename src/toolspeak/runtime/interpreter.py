@@ -1,13 +1,13 @@
-"""The interpreter of a client or gateway: the embedded model, which reads calls from the text of other models' answers.
+"""The interpreter of a client or gateway: the embedded model, which reads calls from the answers of other models.
 
-It is created when the first turn may need it. If it cannot answer, the turn goes on without it.
+It is resolved when the first turn may need it. If it cannot answer, the turn goes on without it.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from ..core.events import Event, Failure
@@ -17,7 +17,6 @@ from ..engine.prompting.nonces import nonces_of
 from ..errors import ToolspeakError
 from ..upstreams.base import Batches, Upstream, open_upstream, shorten
 from .model_resolution import ResolvedModel
-from .probe_cache import probe_target
 
 if TYPE_CHECKING:
     from ..engine.turn.interpretation import Interpreter
@@ -27,34 +26,28 @@ _MAX_SECONDS = 60.0
 
 
 class InterpreterModel:
-    """The embedded model of a client or gateway. `resolve`: finds it, when it is first used."""
+    """The embedded model of a client or gateway."""
 
     def __init__(self, resolve: Callable[[], ResolvedModel], capabilities: Capabilities) -> None:
         self._resolve = resolve
         self._capabilities = capabilities
-        self._resolved: ResolvedModel | None = None
 
-    @property
-    def upstream(self) -> Upstream:
-        """The upstream of the model. Raises ConfigError if its configuration is invalid."""
-        return self._model().upstream
-
-    def _model(self) -> ResolvedModel:
-        if self._resolved is None:
-            self._resolved = self._resolve()
-        return self._resolved
+    @cached_property
+    def resolved(self) -> ResolvedModel:
+        """The model. Raises ConfigError if its configuration is invalid."""
+        return self._resolve()
 
     def interpreter(self, secret: bytes, tenant: str) -> Interpreter:
         """Return what the engine needs to know about the model."""
         from ..engine.turn.interpretation import Interpreter  # imports the dialects, which few programs need
 
-        target = probe_target(self._model())
-        return Interpreter(target.model, self._capabilities.find(*target), partial(nonces_of, secret, tenant, ()))
+        match = self._capabilities.find(self.resolved.provider, "")  # the default model has no name in the table
+        return Interpreter(self.resolved.model, match, partial(nonces_of, secret, tenant, ()))
 
     async def close(self) -> None:
         """Stop the model."""
-        if self._resolved is not None:
-            await self._resolved.upstream.close()
+        if "resolved" in self.__dict__:
+            await self.resolved.upstream.close()
 
 
 async def ask_interpreter(upstream: Upstream, request: Request) -> Batches:

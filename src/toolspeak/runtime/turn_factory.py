@@ -221,7 +221,7 @@ class TurnFactory:
                 interpreter=interpreter and interpreter.interpreter(self._secret, context.tenant),
             )
         ended = partial(self._ended, context, request, planned)
-        return EngineTurn(engine, resolved.upstream, ended, interpreter and interpreter.upstream)
+        return EngineTurn(engine, resolved.upstream, ended, interpreter and interpreter.resolved.upstream)
 
     def _ended(self, context: _TurnContext, request: Request, planned: Plan, outcome: TurnOutcome) -> None:
         """Learn from a turn."""

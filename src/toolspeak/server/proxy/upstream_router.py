@@ -222,7 +222,7 @@ class Gateway:
             except UsageError as error:
                 raise ConfigError(f"the upstream `{config.name}`: {error.args[0]}", hint=error.hint) from error
         if self._interpreter is not None and self._interprets:
-            _ = self._interpreter.upstream  # validates its configuration
+            _ = self._interpreter.resolved  # validates its configuration
 
     # ---- routing
 
@@ -405,7 +405,7 @@ class Gateway:
         """Start the embedded models that are used, and the probes that are configured with `probe = "startup"`."""
         embedded = [self._connect(config) for config in self._configs.values() if config.provider == EMBEDDED]
         if self._interpreter is not None and self._interprets:
-            embedded.append(self._interpreter.upstream)
+            embedded.append(self._interpreter.resolved.upstream)
         self._starting = [asyncio.get_running_loop().create_task(_start(each)) for each in embedded]
         probes = self.probes
         if probes is None:
