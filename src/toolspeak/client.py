@@ -28,8 +28,7 @@ from .engine.turn.trace import TracedReply
 from .errors import ModelError, UpstreamTimeout, UsageError
 from .key_value import SharedState, State
 from .plugins import Plugins
-from .runtime.interpreter import InterpreterModel
-from .runtime.model_resolution import Model, resolve_interpreter, resolve_model
+from .runtime.model_resolution import InterpreterModel, Model, resolve_interpreter, resolve_model
 from .runtime.probe_cache import ProbeStore, StoredProbe
 from .runtime.prober import ProbeScheduler
 from .runtime.sync_bridge import SyncBridge

@@ -26,9 +26,8 @@ from toolspeak.engine.turn.actions import INTERPRETED
 from toolspeak.engine.turn.trace import TracedReply
 from toolspeak.errors import ConfigError, UpstreamError
 from toolspeak.key_value import MemoryState
-from toolspeak.runtime import interpreter as interpreter_module
-from toolspeak.runtime.interpreter import InterpreterModel
-from toolspeak.runtime.model_resolution import ResolvedModel, resolve_interpreter
+from toolspeak.runtime import turn as turn_module
+from toolspeak.runtime.model_resolution import InterpreterModel, ResolvedModel, resolve_interpreter
 from toolspeak.runtime.probe_cache import ProbeStore
 from toolspeak.runtime.prober import ProbeScheduler
 from toolspeak.runtime.turn_factory import TurnFactory
@@ -127,7 +126,7 @@ async def endless() -> AsyncIterator[Sequence[Event]]:
 def test_an_interpreter_that_fails_is_noted_and_the_turn_goes_on(
     script: Any, reason: str, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(interpreter_module, "_MAX_SECONDS", 0.2)
+    monkeypatch.setattr(turn_module, "INTERPRETER_SECONDS", 0.2)
     reply = run(Model(DESCRIBED, interpreter=(lambda _: script()) if script is endless else script).reply())
     assert (reply.text, reply.calls, reply.failure) == (DESCRIBED, (), None)
     (note,) = [note for note in reply.notes if note.code == "interpretation_failed"]
@@ -153,17 +152,18 @@ def test_its_time_is_not_that_of_the_upstream(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_configuration_that_cannot_work_is_told_when_the_server_starts():
-    config = load({"adapter": "/nowhere.gguf"})
-    known = Capabilities()
-    for settings, fails in ((SETTINGS, True), (Settings(), False)):
+    config, known = load({"adapter": "/nowhere.gguf"}), Capabilities()
+
+    async def main(settings: Settings) -> None:
         interpreter = InterpreterModel(lambda: resolve_interpreter(config), known)
-        one = line("one", Scripted(), settings=lambda _, chosen=settings: chosen)
+        one = line("one", Scripted(), settings=lambda _: settings)
         gateway = Gateway([one], known, MemoryState(), b"secret", interpreter=interpreter)
-        if fails:
-            with pytest.raises(ConfigError, match="nowhere"):
-                gateway.check()
-        else:
-            gateway.check()
+        gateway.start()
+        await gateway.close()
+
+    run(main(Settings()))
+    with pytest.raises(ConfigError, match="nowhere"):
+        run(main(SETTINGS))
 
 
 @pytest.mark.requirement("E6")

@@ -87,8 +87,8 @@ def _attempt(number: int, attempt: dict[str, Any], following: list[dict[str, Any
             yield safe(f"      {note['code']}: {note['detail']}")
     if attempt["fault"]:
         phase = following[0]["phase"] if following else ""
-        asked = "asked the interpreter" if phase == "interpretation" else "gave up"
-        what = "retried" if phase == attempt["phase"] else asked
+        interprets = phase == "interpretation"
+        what = "retried" if phase == attempt["phase"] else "asked the interpreter" if interprets else "gave up"
         fault = attempt["fault"]
         yield safe(f"  {what}: {fault.get('why') or fault['kind']} [{fault['kind']}]")
 

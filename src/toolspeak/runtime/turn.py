@@ -16,12 +16,11 @@ from ..core.types import Request, TextPart
 from ..engine.turn.actions import Action, AskUpstream, Done, Emit, StopAttempt, TurnOutcome
 from ..engine.turn.passthrough_turn import PassthroughTurn
 from ..engine.turn.trace import AttemptTrace, TracedReply
-from ..errors import FormatError, ModelError, ToolChoiceError, UpstreamError
+from ..errors import FormatError, ModelError, ToolChoiceError, ToolspeakError, UpstreamError
 from ..protocols.shared.passthrough_bytes import RawBatch
-from ..upstreams.base import Batches, Upstream, error_of, failure_of, open_upstream
+from ..upstreams.base import Batches, Upstream, error_of, failure_of, open_upstream, shorten
 from ..upstreams.http.service import Posted
 from ..upstreams.http.thin_transport import HttpUpstream
-from .interpreter import ask_interpreter
 
 if TYPE_CHECKING:
     from ..engine.turn.engine import Engine
@@ -35,6 +34,8 @@ SLOW_SECONDS = 0.005
 #: Number of characters in the messages of a request above which calls in the answer are parsed in a worker thread,
 #: because they are compared with these messages.
 LONG_REQUEST_CHARS = 128 * 1024
+#: Seconds for an answer of the interpreter, with its start.
+INTERPRETER_SECONDS = 60.0
 
 #: Seconds after a finish reason within which nearly every answer ends.
 _END_SECONDS = 0.25
@@ -364,7 +365,7 @@ class EngineTurn:
             self._interprets = action.interpreter
             if action.interpreter:
                 assert self._interpreter is not None
-                self._exchange = ask_interpreter(self._interpreter, action.request)
+                self._exchange = _ask_interpreter(self._interpreter, action.request)
                 return
             passthrough = self._passthrough_bytes
             self._exchange = open_upstream(self._upstream, action.request, passthrough_bytes=passthrough)
@@ -446,6 +447,19 @@ class EngineTurn:
         if exchange is not None:
             await exchange.aclose()
             self.abort()  # nothing was read from the exchange yet
+
+
+async def _ask_interpreter(upstream: Upstream, request: Request) -> Batches:
+    """Yield the whole answer, or a failure that says why there is none: the turn goes on without it."""
+    try:
+        async with asyncio.timeout(INTERPRETER_SECONDS):
+            batches = open_upstream(upstream, request, passthrough_bytes=False)
+            events = [event async for batch in batches for event in batch]
+    except TimeoutError:
+        events = [Failure(f"the interpreter took longer than {INTERPRETER_SECONDS:g} seconds", "timeout")]
+    except (ToolspeakError, OSError) as error:
+        events = [Failure(f"the interpreter failed: {shorten(str(error))}")]
+    yield events
 
 
 def _text_size(batch: Sequence[Event]) -> int:

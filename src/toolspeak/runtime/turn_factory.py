@@ -26,7 +26,7 @@ from ..key_value import State
 from ..upstreams.base import Upstream
 from .compacting_turn import CompactingTurn, ContextMemory
 from .learning import EndedTurn, ModelUse, UseLearning
-from .model_resolution import EMBEDDED, ResolvedModel
+from .model_resolution import EMBEDDED, InterpreterModel, ResolvedModel
 from .probe_cache import probe_target
 from .prober import ProbeScheduler
 from .tool_memory import ToolMemory
@@ -34,7 +34,6 @@ from .turn import AnyTurn, EngineTurn
 
 if TYPE_CHECKING:
     from ..engine.turn.engine import Engine
-    from .interpreter import InterpreterModel
 
 
 def checked_templates(templates: Mapping[str, str] | None) -> Mapping[str, str] | None:

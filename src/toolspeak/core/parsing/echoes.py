@@ -434,7 +434,7 @@ class _Argument(NamedTuple):
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words that remain of a text when it is compared with others."""
+    """Return the words of a text, reduced as they are for comparisons."""
     return _words(_plain(text))
 
 

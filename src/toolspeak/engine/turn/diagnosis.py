@@ -69,7 +69,7 @@ def _all_have_side_effects(tools: Sequence[Tool]) -> bool:
 
 #: Where the name of a tool that is an ordinary word stands for the tool: beside a sign, or one of these words.
 _SIGN = r"[`\"'*<>\[\](){{}}|:=/@#$]"
-_NAMED = (
+_MENTION = (
     rf"{_SIGN}\s?{{0}}\b|\b(?:tool|function|action|call|calling|use|using|invoke) {{0}}\b"
     rf"|\b{{0}}(?:\s?{_SIGN}| (?:tool|function)\b)"
 )
@@ -90,9 +90,9 @@ def may_be_interpreted(
         case Fault(kind="bad_arguments"):
             return any(map(_is_unreadable, reply.candidates))
         case None | Fault(kind="no_call"):
-            named = [tool.name for tool in _permitted(choice, tools) if _is_named(tool.name, reply.text)]
-            is_safety = bool(named) and classify(reply.text, named).category == "safety"
-            return bool(named) and not is_safety and not _quotes(reply, tools, messages)
+            names = [tool.name for tool in _permitted(choice, tools) if _mentions(reply.text, tool.name)]
+            is_safety = bool(names) and classify(reply.text, names).category == "safety"
+            return bool(names) and not is_safety and not _quotes(reply, tools, messages)
         case _:
             return False
 
@@ -103,11 +103,11 @@ def _is_unreadable(candidate: Candidate) -> bool:
     return candidate.dialect != "native" and (unsafe or not is_object(candidate.arguments))
 
 
-def _is_named(name: str, text: str) -> bool:
+def _mentions(text: str, name: str) -> bool:
     """Whether a text names a tool. If the name is an ordinary word, it must stand where a name does."""
     if name.casefold() not in text.casefold():
         return False
-    pattern = _NAMED if name.isalpha() and name.islower() else r"(?<!\w){0}(?!\w)"
+    pattern = _MENTION if name.isalpha() and name.islower() else r"(?<!\w){0}(?!\w)"
     return re.search(pattern.format(re.escape(name)), text, re.IGNORECASE) is not None
 
 

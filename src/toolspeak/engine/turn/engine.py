@@ -160,6 +160,10 @@ def _may_be_checked(streams: bool, opening: str) -> bool:
 class Engine:
     """The state machine of one turn."""
 
+    #: The request to the interpreter, which is none of the attempts, and the answer that it is about.
+    _interpretation: _Attempt | None = None
+    _interpreted: tuple[_Attempt, Reply, Fault | None] | None = None
+
     def __init__(
         self,
         request: Request,
@@ -206,9 +210,6 @@ class Engine:
         self._checked: _Attempt | None = None
         self._attempts: list[_Attempt] = []
         self._attempt: _Attempt | None = None
-        #: The request to the interpreter, which is none of the attempts, and the answer that it is about.
-        self._interpretation: _Attempt | None = None
-        self._interpreted: tuple[_Attempt, Reply, Fault | None] | None = None
         self._retries = 0
         self._limitations: list[UpstreamLimitation] = []
         #: State saved before a retry: the held text, whether text was emitted, and how many calls were announced.

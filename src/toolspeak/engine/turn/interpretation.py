@@ -87,7 +87,7 @@ class Interpretation:
         original = self._original
         quotations = Quotations(self._answer, self._messages, original.declared_texts())
         tools = {tool.name: tool for tool in original.offered_tools}
-        made = {_key(call) for message in since_last_user(self._messages) for call in message.calls}
+        earlier = {_key(call) for message in since_last_user(self._messages) for call in message.calls}
         problems: list[tuple[str, str]] = []
         for call in calls:
             tool = tools.get(call.name)
@@ -96,7 +96,7 @@ class Interpretation:
                 problems.append((call.name, "unknown_tool"))
             elif missing_value(call, tool, self._answer) or (empty and not quotations.places(call.name)):
                 problems.append((call.name, "not_in_answer"))
-            elif _key(call) in made:
+            elif _key(call) in earlier:
                 problems.append((call.name, "already_made"))
             elif quotations.contain(call):
                 problems.append((call.name, "echo"))

@@ -73,13 +73,13 @@ def _contains_whole(text: str, part: str) -> bool:
 
 
 def _numbers(answer: str) -> set[Decimal]:
-    found = set[Decimal]()
+    numbers = set[Decimal]()
     for sign, digits, rest, percent in _NUMBER.findall(answer):
         parts = re.findall(r"\d+", digits) or [str(_NUMBER_WORDS.index(digits.lower()))]
         for whole in ("".join(parts), *parts):  # `[1,200]` may also be a list of two numbers
             number = Decimal(f"{'-' if sign not in ('', '+') else ''}{whole}{rest}")
-            found |= {number, number.scaleb(-2)} if percent else {number}
-    return found
+            numbers |= {number, number.scaleb(-2)} if percent else {number}
+    return numbers
 
 
 def _collect(schema: JSONValue, choices: set[str], keys: set[str]) -> None:

@@ -12,8 +12,7 @@ from ...engine.planning.strategy import Settings
 from ...errors import UsageError
 from ...key_value import State
 from ...plugins import Plugins
-from ...runtime.interpreter import InterpreterModel
-from ...runtime.model_resolution import codec_of, resolve_interpreter, resolve_model
+from ...runtime.model_resolution import InterpreterModel, codec_of, resolve_interpreter, resolve_model
 from ...runtime.probe_cache import ProbeStore
 from ...runtime.prober import ProbeScheduler
 from ...upstreams.base import Upstream

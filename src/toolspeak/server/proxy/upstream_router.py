@@ -23,7 +23,7 @@ from ...engine.prompting.tool_use_detection import has_tool_history
 from ...engine.turn.faults import SEE_TRACE
 from ...errors import ConfigError, ToolspeakError, UsageError
 from ...key_value import State
-from ...runtime.model_resolution import EMBEDDED, ResolvedModel
+from ...runtime.model_resolution import EMBEDDED, InterpreterModel, ResolvedModel
 from ...runtime.probe_cache import probe_target
 from ...runtime.prober import ProbeScheduler
 from ...runtime.tool_memory import ToolMemory
@@ -36,7 +36,6 @@ from ..observe.request_context import CURRENT
 from .model_catalogue import ListingUpstream, ModelCatalogue, ModelListCache, ModelLocation
 
 if TYPE_CHECKING:
-    from ...runtime.interpreter import InterpreterModel
     from .tool_loop.loop import LoopTools
 
 #: Key name for the tools of the web page. API keys cannot have this name, because it is not printable.
@@ -221,8 +220,6 @@ class Gateway:
                 self._connect(config)
             except UsageError as error:
                 raise ConfigError(f"the upstream `{config.name}`: {error.args[0]}", hint=error.hint) from error
-        if self._interpreter is not None and self._interprets:
-            _ = self._interpreter.resolved  # validates its configuration
 
     # ---- routing
 
