@@ -160,6 +160,8 @@ def _may_be_checked(streams: bool, opening: str) -> bool:
 class Engine:
     """The state machine of one turn."""
 
+    #: The answer that a decision request checks, because no or few rules cover its language.
+    _checked: _Attempt | None = None
     #: The request to the interpreter, which is none of the attempts, and the answer that it is about.
     _interpretation: _Attempt | None = None
     _interpreted: tuple[_Attempt, Reply, Fault | None] | None = None
@@ -206,8 +208,6 @@ class Engine:
             without_calls=self._without_calls,
             holds=partial(_may_be_checked, request.stream) if self._checks_languages else None,
         )
-        #: The answer that a decision request checks, because no or few rules cover its language.
-        self._checked: _Attempt | None = None
         self._attempts: list[_Attempt] = []
         self._attempt: _Attempt | None = None
         self._retries = 0
