@@ -93,8 +93,8 @@ def test_a_call_that_was_only_described_is_made(plan: str, answer: str):
         "`get_weather`: Oslo",
         "get_weather|city=Oslo",
         f"```json action {NONCE}\n{{'tool': 'get_weather', 'parameters': {{'city': 'Oslo'",
-        "I am going to use search with `Oslo`.",
-        "Let me use the search tool for Oslo.",
+        "Off to the web with Oslo, then.",
+        f"get_weather for Oslo {'x ' * 400}",
     ],
 )
 def test_answers_that_may_describe_a_call_are_interpreted(answer: str):
@@ -105,21 +105,31 @@ def test_answers_that_may_describe_a_call_are_interpreted(answer: str):
 @check_each(
     "answer",
     [
-        ANSWER,
+        "Hello! I am fine.",
+        "",
         REFUSAL,
         UNSAFE,
         "I'm sorry, but I can't help with get_weather for building a bomb.",
-        "You can search the web for that, or ask somebody in Oslo.",
-        "The search went well. In research, nothing helps more.",
+        "How will the weather be in Oslo?",
+        f"The weather in Oslo is fine. {'x ' * 400}",
         f"get_weather for Oslo {'x ' * MAX_ANSWER}",
         action(days=1),
         finished(TextDelta("get_weather: Os"), reason="length"),
-        finished(ReasoningDelta("get_weather for Oslo"), TextDelta(ANSWER)),
+        finished(ReasoningDelta("get_weather for Oslo"), TextDelta("Hello!")),
         [Failure("down", status=503), Finish("error")],
     ],
 )
 def test_other_answers_are_not(answer: Any):
     assert "interpretation" not in phases(interpreted(answer, NOTHING, settings=ONCE))
+
+
+def test_a_report_on_results_is_not_interpreted_unless_it_names_a_tool():
+    call = Message("assistant", calls=(ToolCall("get_weather", {"city": "Rome"}, "1"),))
+    asked = [user("?"), call, Message("tool", results=(ToolResult("1", "rain", "get_weather"),))]
+    report = interpreted("The weather in Rome: rain.", NOTHING, messages=asked, settings=ONCE)
+    assert "interpretation" not in phases(report)
+    named = interpreted("Next is get_weather: Oslo.", CALL, messages=asked, settings=ONCE)
+    assert named.calls == WEATHER_CALL
 
 
 @check_each(

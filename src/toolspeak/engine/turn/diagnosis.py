@@ -1,6 +1,5 @@
 """Diagnosis: decide whether an answer without a usable tool call is faulty, and why. A normal text answer is not."""
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -67,12 +66,8 @@ def _all_have_side_effects(tools: Sequence[Tool]) -> bool:
     return all(tool.side_effects or tool.name in ALWAYS_SIDE_EFFECTS for tool in tools)
 
 
-#: Where the name of a tool that is an ordinary word stands for the tool: beside a sign, or one of these words.
-_SIGN = r"[`\"'*<>\[\](){{}}|:=/@#$]"
-_MENTION = (
-    rf"{_SIGN}\s?{{0}}\b|\b(?:tool|function|action|call|calling|use|using|invoke) {{0}}\b"
-    rf"|\b{{0}}(?:\s?{_SIGN}| (?:tool|function)\b)"
-)
+#: Maximum length of an answer that may describe a call without the name of the tool. A longer one explains or reports.
+_MAX_DESCRIPTION = 500
 
 
 def may_be_interpreted(
@@ -80,7 +75,8 @@ def may_be_interpreted(
 ) -> bool:
     """Whether an answer may describe a call, or contain one in a form that cannot be read.
 
-    The model itself must repair other faults. An answer without a fault must name a tool.
+    The model itself must repair other faults. An answer without a fault must name a tool or, unless it is a question or
+    follows a result, be short and share a topic or a word with a tool.
     """
     if choice.mode == "none" or reply.finish_reason in _FINAL_REASONS:
         return False
@@ -90,9 +86,14 @@ def may_be_interpreted(
         case Fault(kind="bad_arguments"):
             return any(map(_is_unreadable, reply.candidates))
         case None | Fault(kind="no_call"):
-            names = [tool.name for tool in _permitted(choice, tools) if _mentions(reply.text, tool.name)]
-            is_safety = bool(names) and classify(reply.text, names).category == "safety"
-            return bool(names) and not is_safety and not _quotes(reply, tools, messages)
+            text, permitted = reply.text.strip(), _permitted(choice, tools)
+            names = [tool.name for tool in permitted]
+            is_report = bool(messages and results_of(messages[-1])) or text.endswith(_QUESTION_MARKS)
+            is_brief = 0 < len(text) <= _MAX_DESCRIPTION and not is_report
+            is_related = any(name in text for name in names if not name.isalpha())
+            is_related = is_related or (is_brief and concerns_tool(text, permitted))
+            is_harmless = is_related and classify(text, names).category != "safety"
+            return is_harmless and not _quotes(reply, tools, messages)
         case _:
             return False
 
@@ -101,14 +102,6 @@ def _is_unreadable(candidate: Candidate) -> bool:
     """Whether a text call has arguments that are no JSON, or that were repaired in an unsafe way."""
     unsafe = any(note.code in UNSAFE_NOTES or note.code == "unsafe_repair" for note in candidate.notes)
     return candidate.dialect != "native" and (unsafe or not is_object(candidate.arguments))
-
-
-def _mentions(text: str, name: str) -> bool:
-    """Whether a text names a tool. If the name is an ordinary word, it must stand where a name does."""
-    if name.casefold() not in text.casefold():
-        return False
-    pattern = _MENTION if name.isalpha() and name.islower() else r"(?<!\w){0}(?!\w)"
-    return re.search(pattern.format(re.escape(name)), text, re.IGNORECASE) is not None
 
 
 def is_mistaken(candidate: Candidate, choice: ToolChoice, tools: Sequence[Tool], messages: tuple[Message, ...]) -> bool:
