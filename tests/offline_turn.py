@@ -10,6 +10,7 @@ from toolspeak.engine.planning.capabilities import Profile, ProfileMatch
 from toolspeak.engine.planning.strategy import Plan, Settings, plan
 from toolspeak.engine.turn.actions import AskUpstream, Done, Emit, StopAttempt, TurnOutcome
 from toolspeak.engine.turn.engine import Engine
+from toolspeak.engine.turn.interpretation import Interpreter
 
 __all__ = ["NONCE", "STAMP", "Play", "carry_out", "engine_for", "planned", "user"]
 
@@ -37,10 +38,12 @@ def engine_for(
     stream: bool = False,
     profile: Profile | None = None,
     nonces: Callable[[int], str] = lambda counter: NONCE if counter == 0 else f"{NONCE}{counter}",
+    interpreter: Interpreter | None = None,
 ) -> Engine:
     settings = settings or Settings()
     request = Request("m", tuple(messages), tuple(tools), choice or ToolChoice(), stream)
-    return Engine(request, planned(request, settings, profile), settings, stamp=STAMP, nonces=nonces)
+    made = planned(request, settings, profile)
+    return Engine(request, made, settings, stamp=STAMP, nonces=nonces, interpreter=interpreter)
 
 
 def _answer(played: str | Sequence[Event], chunk: int) -> list[Event]:

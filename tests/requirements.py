@@ -110,6 +110,7 @@ REQUIREMENTS: dict[str, str] = {
     ),
     "E4": "Retries climb: the dialect that the model wrote by itself, then a decision or an envelope.",
     "E5": "A refusal in a language without rules is found by one decision request, and the answer stands if no call is needed.",
+    "E6": "The embedded model reads calls from answers that describe them; each value must stand in the answer.",
     "G1": "Requests of every protocol that clients speak are understood, streamed or not.",
     "G3": "Finish reasons, ids, usage and errors have the shape of the protocol spoken.",
     "G4": "What unmodified SDKs and coding agents send is understood as it is.",

@@ -36,6 +36,7 @@ from zoneinfo import ZoneInfo
 from toolspeak import AsyncAgent, AsyncClient, parse
 from toolspeak.cli.agent_options import INSTRUCTIONS
 from toolspeak.cli.config import load_config
+from toolspeak.config import Config
 from toolspeak.core.types import JSONObject, JSONValue, Message, TextPart, Tool, ToolCall, ToolResult
 from toolspeak.errors import ToolError, ToolspeakError
 from toolspeak.evaluation.statistics import wilson
@@ -497,9 +498,20 @@ async def interpret_by_parser(answer: str, tools: Sequence[Tool], messages: Sequ
     return parse(answer, tools, untrusted=read_texts(messages)).calls
 
 
-async def interpret_by_model(answer: str, tools: Sequence[Tool], messages: Sequence[Message]) -> Sequence[ToolCall]:
-    """Let the embedded model read an answer. Not connected yet."""
-    raise NotImplementedError("the interpreter is not connected; use --model parse")
+class ModelInterpreter:
+    """Reads answers as a turn with `interpreter = "embedded"` does: by the parser, else by the embedded model."""
+
+    def __init__(self, config: Config) -> None:
+        self._answer = ""
+        settings: JSONObject = {"mode": "force", "retries": 0, "check_other_languages": False}
+        self.client = AsyncClient(self._model, config=config, interpreter="embedded", **settings)
+
+    def _model(self, messages: object) -> str:
+        return self._answer
+
+    async def __call__(self, answer: str, tools: Sequence[Tool], messages: Sequence[Message]) -> Sequence[ToolCall]:
+        self._answer = answer
+        return (await self.client.chat(messages or [Message("user", (TextPart("Go on."),))], tools)).calls
 
 
 async def run_answers(items: Sequence[Item], interpret: Interpret, record: Callable[[Item, Outcome], None]) -> None:
@@ -611,12 +623,17 @@ class Results:
 
 
 async def _run(asked: argparse.Namespace, items: Sequence[Item], results: Results) -> None:
+    config = load_config({"adapter": asked.adapter} if asked.adapter else None)
+    if asked.set in ANSWERS and asked.model == "parse":
+        await run_answers(items, interpret_by_parser, results.record)
+        return
     if asked.set in ANSWERS:
-        interpret = interpret_by_parser if asked.model == "parse" else interpret_by_model
-        await run_answers(items, interpret, results.record)
+        interpret = ModelInterpreter(config)
+        async with interpret.client:
+            await run_answers(items, interpret, results.record)
         return
     model = "embedded:" if asked.model == "embedded" else asked.model
-    async with AsyncClient(model, config=load_config({"adapter": asked.adapter} if asked.adapter else None)) as client:
+    async with AsyncClient(model, config=config) as client:
         await (run_tasks if asked.set == "tasks" else run_chats)(items, client, results.record)
 
 

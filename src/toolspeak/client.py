@@ -28,7 +28,7 @@ from .engine.turn.trace import TracedReply
 from .errors import ModelError, UpstreamTimeout, UsageError
 from .key_value import SharedState, State
 from .plugins import Plugins
-from .runtime.model_resolution import Model, resolve_model
+from .runtime.model_resolution import InterpreterModel, Model, resolve_interpreter, resolve_model
 from .runtime.probe_cache import ProbeStore, StoredProbe
 from .runtime.prober import ProbeScheduler
 from .runtime.sync_bridge import SyncBridge
@@ -252,8 +252,12 @@ class AsyncClient:
         )
         probes = ProbeScheduler(known, probe_store)
         secret = config.secret(memory).reveal().encode()
-        turns = TurnFactory(resolved, known, memory, secret, own, probes, learning=probes.learning)
+        interpreter = InterpreterModel(partial(resolve_interpreter, config), known)
+        turns = TurnFactory(
+            resolved, known, memory, secret, own, probes, learning=probes.learning, interpreter=interpreter
+        )
         self._set_up(turns, merged, probes, resolved.upstream.close)
+        self._interpreter = interpreter
         self._upstream_is_ours = resolved.upstream is not model
         self._tenant = tenant
         self._timeout = _seconds(timeout)
@@ -268,6 +272,7 @@ class AsyncClient:
         self._changed_settings = lru_cache(_MAX_SETTINGS, typed=True)(partial(_merge_settings, settings))
         self._probes = probes
         self._close = close
+        self._interpreter: InterpreterModel | None = None
         self._upstream_is_ours = True
         self._tenant = ""
         self._timeout: float | None = None
@@ -356,12 +361,17 @@ class AsyncClient:
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._probes.close()
+        await self._close_own()
         await self._close()
 
     async def forget(self) -> None:
         """Close everything that this client created. An upstream passed in by the caller stays open."""
-        await (self.close() if self._upstream_is_ours else self._probes.close())
+        await (self.close() if self._upstream_is_ours else self._close_own())
+
+    async def _close_own(self) -> None:
+        await self._probes.close()
+        if self._interpreter is not None:
+            await self._interpreter.close()
 
     async def __aenter__(self) -> Self:
         return self

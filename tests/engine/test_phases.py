@@ -15,7 +15,7 @@ from toolspeak.engine.turn.phases import FIRST_PHASE, PHASES, PhaseName
 def test_every_plan_begins_somewhere():
     assert set(FIRST_PHASE) == set(get_args(PlanKind))
     assert set(PHASES) == set(get_args(PhaseName))
-    assert {*FIRST_PHASE.values(), "both"} == set(PHASES)
+    assert {*FIRST_PHASE.values(), "both", "interpretation"} == set(PHASES)
 
 
 @check_each("name", get_args(PhaseName))
@@ -66,6 +66,7 @@ def test_what_happens_to_text():
         "inline": "opening",
         "decision": "never",
         "envelope": "opening",
+        "interpretation": "never",
     }
 
 

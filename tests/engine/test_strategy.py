@@ -355,6 +355,7 @@ def test_the_defaults():
         "text_before_calls": "keep",
         "retries": 2,
         "check_other_languages": True,
+        "interpreter": "",
         "sticky_tools": "results",
         "contract": "compact",
         "contract_budget": DEFAULT_CONTRACT_BUDGET,

@@ -281,10 +281,10 @@ class TaskRun:
         self, planned: PlannedCall, executable: Executable, context: CallContext, execute: Execute
     ) -> None:
         why, approval = execute.consent_reason(planned), self._options.approval
-        # Consent given in advance covers everything but a repetition of a call that may have run.
-        if (why and (planned.may_have_run or not self._options.consents)) or (planned.side_effects and approval):
-            yes_counts = not planned.may_have_run
-            await require_approval(approval, executable, planned.call.arguments, context, why, yes_counts)
+        # Consent given in advance covers neither a repetition of a call that may have run, nor an interpreted call.
+        firm = planned.may_have_run or planned.was_interpreted
+        if (why and (firm or not self._options.consents)) or (planned.side_effects and approval):
+            await require_approval(approval, executable, planned.call.arguments, context, why, not firm)
 
     def _context(self, planned: PlannedCall, tainted: bool) -> CallContext:
         def emit(text: str) -> None:

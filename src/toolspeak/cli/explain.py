@@ -86,7 +86,9 @@ def _attempt(number: int, attempt: dict[str, Any], following: list[dict[str, Any
         for note in candidate["notes"]:
             yield safe(f"      {note['code']}: {note['detail']}")
     if attempt["fault"]:
-        what = "retried" if following and following[0]["phase"] == attempt["phase"] else "gave up"
+        phase = following[0]["phase"] if following else ""
+        interprets = phase == "interpretation"
+        what = "retried" if phase == attempt["phase"] else "asked the interpreter" if interprets else "gave up"
         fault = attempt["fault"]
         yield safe(f"  {what}: {fault.get('why') or fault['kind']} [{fault['kind']}]")
 

@@ -34,9 +34,9 @@ Limit: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]  # a limit; 0 means unlimi
 #: Settings that an untrusted file in the working directory may change. They affect how tools are prompted and calls are
 #: parsed, and cause at most a few extra requests. Deliberately excluded are settings that control where requests and
 #: keys go (`base_url`, `protocol`, keys, `[upstreams]`, `[aliases]`), code to load (`load_plugins`), files to read or
-#: write (`adapter`, `state_file`, `store`), what needs consent (`approval`), and protection against forged calls
-#: (`marks`, `secret`).
-HARMLESS = frozenset({"model", *Settings.__struct_fields__, *Profile.__struct_fields__} - {"marks"})
+#: write (`adapter`, `state_file`, `store`), programs to start (`interpreter`), what needs consent (`approval`), and
+#: protection against forged calls (`marks`, `secret`).
+HARMLESS = frozenset({"model", *Settings.__struct_fields__, *Profile.__struct_fields__} - {"marks", "interpreter"})
 
 PROJECT_FILE = "toolspeak.toml"
 

@@ -14,7 +14,7 @@ import msgspec
 
 from ..client import AsyncClient
 from ..core.types import JSONObject, JSONValue, Message, TextPart, ToolCall, ToolResult, Usage
-from ..engine.turn.trace import TracedReply
+from ..engine.turn.trace import TracedReply, of_model
 from ..errors import ModelError, ToolspeakError, UpstreamError
 from .cases import EvalCase, Judgement, ModelAnswer, Suite
 from .results_file import CaseResult, EvalSetting, ResultsFile
@@ -40,7 +40,7 @@ class _Tally(msgspec.Struct):
     output_tokens: int = 0
 
     def add(self, reply: TracedReply) -> None:
-        attempts = reply.trace().attempts
+        attempts = of_model(reply.trace().attempts)
         self.requests += reply.requests
         # An attempt is a retry if the previous attempt was in the same phase and had a fault.
         pairs = pairwise(attempts)

@@ -1,16 +1,24 @@
 """Resolve a model to an upstream: `provider:model`, a Python function, or a custom upstream."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
-from typing import TypeAlias, cast, get_args
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, TypeAlias, cast, get_args
 
 import msgspec
 
 from ..config import Config, Transport, redacted_url
 from ..core.types import require
+from ..engine.planning.capabilities import Capabilities
+from ..engine.prompting.nonces import nonces_of
 from ..errors import ConfigError, ToolspeakError, UsageError
 from ..plugins import Plugins
 from ..upstreams.base import Upstream, shorten
 from ..upstreams.function import FunctionUpstream, ModelFunction
+
+if TYPE_CHECKING:
+    from ..engine.turn.interpretation import Interpreter
 
 Model: TypeAlias = str | ModelFunction | Upstream
 #: The provider of models that toolspeak runs itself.
@@ -111,6 +119,36 @@ def _from_plugin(factory: Callable[..., Upstream], provider: str, arguments: dic
     if not callable(getattr(upstream, "open", None)) or not callable(getattr(upstream, "close", None)):
         raise ConfigError(f"{plugin} returned a `{type(upstream).__name__}`, which is not an upstream", hint=hint)
     return upstream
+
+
+def resolve_interpreter(config: Config) -> ResolvedModel:
+    """Resolve the embedded model that interprets the answers of other models: always the default one."""
+    return _embedded("", config)
+
+
+class InterpreterModel:
+    """The embedded model as the interpreter of a client or gateway. It is resolved when a turn may need it."""
+
+    def __init__(self, resolve: Callable[[], ResolvedModel], capabilities: Capabilities) -> None:
+        self._resolve = resolve
+        self._capabilities = capabilities
+
+    @cached_property
+    def resolved(self) -> ResolvedModel:
+        """The model. Raises ConfigError if its configuration is invalid."""
+        return self._resolve()
+
+    def interpreter(self, secret: bytes, tenant: str) -> Interpreter:
+        """Return what the engine needs to know about the model."""
+        from ..engine.turn.interpretation import Interpreter  # imports the dialects, which few programs need
+
+        match = self._capabilities.find(self.resolved.provider, "")  # the default model has no name in the table
+        return Interpreter(self.resolved.model, match, partial(nonces_of, secret, tenant, ()))
+
+    async def close(self) -> None:
+        """Stop the model."""
+        if "resolved" in self.__dict__:
+            await self.resolved.upstream.close()
 
 
 def codec_of(protocol: str) -> str:

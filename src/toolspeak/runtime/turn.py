@@ -16,9 +16,9 @@ from ..core.types import Request, TextPart
 from ..engine.turn.actions import Action, AskUpstream, Done, Emit, StopAttempt, TurnOutcome
 from ..engine.turn.passthrough_turn import PassthroughTurn
 from ..engine.turn.trace import AttemptTrace, TracedReply
-from ..errors import FormatError, ModelError, ToolChoiceError, UpstreamError
+from ..errors import FormatError, ModelError, ToolChoiceError, ToolspeakError, UpstreamError
 from ..protocols.shared.passthrough_bytes import RawBatch
-from ..upstreams.base import Batches, Upstream, error_of, failure_of, open_upstream
+from ..upstreams.base import Batches, Upstream, error_of, failure_of, open_upstream, shorten
 from ..upstreams.http.service import Posted
 from ..upstreams.http.thin_transport import HttpUpstream
 
@@ -34,6 +34,8 @@ SLOW_SECONDS = 0.005
 #: Number of characters in the messages of a request above which calls in the answer are parsed in a worker thread,
 #: because they are compared with these messages.
 LONG_REQUEST_CHARS = 128 * 1024
+#: Seconds for an answer of the interpreter, with its start.
+INTERPRETER_SECONDS = 60.0
 
 #: Seconds after a finish reason within which nearly every answer ends.
 _END_SECONDS = 0.25
@@ -123,7 +125,7 @@ class EngineTurn:
     upstream_seconds = 0.0
     first_token_seconds = 0.0
     held_seconds = 0.0
-    _started = _over = False
+    _started = _over = _interprets = False
     _exchange: Batches | None = None
     _passthrough_bytes = False
     _chars = 0  # characters of text that the engine has parsed
@@ -137,10 +139,15 @@ class EngineTurn:
     _held_since = 0.0  # `upstream_seconds` when the first held-back output arrived; 0 if none is held back
 
     def __init__(
-        self, engine: Engine | PassthroughTurn, upstream: Upstream, ended: Callable[[TurnOutcome], None] | None = None
+        self,
+        engine: Engine | PassthroughTurn,
+        upstream: Upstream,
+        ended: Callable[[TurnOutcome], None] | None = None,
+        interpreter: Upstream | None = None,
     ) -> None:
         self._engine = engine
         self._upstream = upstream
+        self._interpreter = interpreter
         self._ended = ended
         self._relays = type(engine) is PassthroughTurn  # so it parses nothing
         self.provider = upstream.provider
@@ -359,6 +366,11 @@ class EngineTurn:
         if isinstance(action, AskUpstream):
             self.requests_sent = action.attempt
             self._request = action.request
+            self._interprets = action.interpreter
+            if action.interpreter:
+                assert self._interpreter is not None
+                self._exchange = _ask_interpreter(self._interpreter, action.request)
+                return
             passthrough = self._passthrough_bytes
             self._exchange = open_upstream(self._upstream, action.request, passthrough_bytes=passthrough)
 
@@ -394,7 +406,8 @@ class EngineTurn:
             # The turn itself was not cancelled, but a task inside the upstream was.
             batch = [Failure("the upstream cancelled the request")]
         finally:
-            self.upstream_seconds += time.perf_counter() - began
+            if not self._interprets:
+                self.upstream_seconds += time.perf_counter() - began
         size = 0 if batch is None or self._relays else _text_size(batch)
         self._chars += size
         if batch is None or size <= SLICE_CHARS or type(batch) is RawBatch:
@@ -438,6 +451,19 @@ class EngineTurn:
         if exchange is not None:
             await exchange.aclose()
             self.abort()  # nothing was read from the exchange yet
+
+
+async def _ask_interpreter(upstream: Upstream, request: Request) -> Batches:
+    """Yield the whole answer, or a failure that says why there is none: the turn goes on without it."""
+    try:
+        async with asyncio.timeout(INTERPRETER_SECONDS):
+            batches = open_upstream(upstream, request, passthrough_bytes=False)
+            events = [event async for batch in batches for event in batch]
+    except TimeoutError:
+        events = [Failure(f"the interpreter took longer than {INTERPRETER_SECONDS:g} seconds", "timeout")]
+    except (ToolspeakError, OSError) as error:
+        events = [Failure(f"the interpreter failed: {shorten(str(error))}")]
+    yield events
 
 
 def _text_size(batch: Sequence[Event]) -> int:

@@ -20,12 +20,13 @@ from ..engine.prompting.tool_use_detection import has_tool_history
 from ..engine.turn.actions import TurnOutcome
 from ..engine.turn.faults import SEE_TRACE
 from ..engine.turn.passthrough_turn import PassthroughTurn, is_passthrough
+from ..engine.turn.trace import without_interpretation
 from ..errors import UsageError
 from ..key_value import State
 from ..upstreams.base import Upstream
 from .compacting_turn import CompactingTurn, ContextMemory
 from .learning import EndedTurn, ModelUse, UseLearning
-from .model_resolution import EMBEDDED, ResolvedModel
+from .model_resolution import EMBEDDED, InterpreterModel, ResolvedModel
 from .probe_cache import probe_target
 from .prober import ProbeScheduler
 from .tool_memory import ToolMemory
@@ -101,8 +102,10 @@ class TurnFactory:
         probes: ProbeScheduler | None = None,
         probed_upstream: Upstream | None = None,
         learning: UseLearning | None = None,
+        interpreter: InterpreterModel | None = None,
     ) -> None:
         self.resolved = resolved
+        self._interpreter = interpreter
         self._target = probe_target(resolved)
         self._probes = probes
         self._learning = learning
@@ -198,9 +201,12 @@ class TurnFactory:
     ) -> EngineTurn:
         resolved, settings = self.resolved, context.settings
         embedded = resolved.provider == EMBEDDED
+        interpreter: InterpreterModel | None = None
         if is_passthrough(request, planned):
             engine = PassthroughTurn(request, planned, stamp=time.time_ns(), notes=notes)
         else:
+            if settings.interpreter and not embedded:
+                interpreter = self._interpreter
             engine = _engine()(
                 request,
                 planned,
@@ -211,11 +217,15 @@ class TurnFactory:
                 templates=self._templates,
                 notes=notes,
                 see=context.see,
+                interpreter=interpreter and interpreter.interpreter(self._secret, context.tenant),
             )
-        return EngineTurn(engine, resolved.upstream, partial(self._ended, context, request, planned))
+        ended = partial(self._ended, context, request, planned)
+        return EngineTurn(engine, resolved.upstream, ended, interpreter and interpreter.resolved.upstream)
 
     def _ended(self, context: _TurnContext, request: Request, planned: Plan, outcome: TurnOutcome) -> None:
         """Learn from a turn."""
+        if context.settings.interpreter:
+            outcome = msgspec.structs.replace(outcome, trace=without_interpretation(outcome.trace))
         rule, protocol = context.lookup.rule, self.resolved.protocol
         whose = (self._target, context.tenant, rule, protocol)
         turn = EndedTurn(*whose, request, planned, context.settings, outcome)

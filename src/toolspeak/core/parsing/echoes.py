@@ -433,6 +433,11 @@ class _Argument(NamedTuple):
     symbols: str
 
 
+def words_of(text: str) -> list[str]:
+    """Return the words of a text, reduced as they are for comparisons."""
+    return _words(_plain(text))
+
+
 class EchoSearch:
     """Search for echoes in a set of untrusted texts, which are reduced when they are first needed.
 
@@ -487,6 +492,13 @@ class EchoSearch:
             return any(self._contains_units(call, open_end) for call in calls)
         except _LimitExceeded:
             return self._contains_name(name)
+
+    def contains_run(self, words: Sequence[str]) -> bool:
+        """Whether a text contains these words of another text, as `words_of` returns them, one after the other."""
+        try:
+            return any(_reduced(text).words.contains(words, False, self._limit) for text in self._texts)
+        except _LimitExceeded:
+            return True
 
     def _contains_name(self, name: str) -> bool:
         """Whether a text contains the name in call syntax."""

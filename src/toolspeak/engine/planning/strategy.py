@@ -66,6 +66,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     #: Whether to check answers in languages with no or few refusal rules. If such an answer makes no call although the
     #: request concerns a tool, one decision request asks the model whether to call it.
     check_other_languages: bool = True
+    #: What turns an answer that describes a call, or garbles it, into calls: nothing, or the embedded model.
+    interpreter: Literal["", "embedded"] = ""
     #: When to restore tools that a later request no longer lists: after a tool result, always, or never.
     sticky_tools: Literal["results", "always", "never"] = "results"
     #: Whether the prompt describes tools by short signatures or by full schemas.

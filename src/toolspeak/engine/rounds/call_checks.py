@@ -15,7 +15,7 @@ from ...core.types import JSONObject, JSONValue, Tool, ToolCall, ToolChoice, Too
 from ...errors import SchemaError
 from ..prompting.escaping import display_name
 from ..turn.diagnosis import diagnose
-from ..turn.trace import TracedReply
+from ..turn.trace import TracedReply, of_model
 from .transcript import CallRecord, Entry, records_of
 
 #: Maximum number of tool names in an error result. The prompt lists all of them.
@@ -97,7 +97,10 @@ class CallChecker:
 def _last_candidates(reply: Reply) -> tuple[Candidate, ...]:
     """Return the candidates of the last request that could lead to calls. Earlier ones were followed by a retry."""
     attempts = reply.record.attempts if isinstance(reply, TracedReply) and reply.record is not None else ()
-    return next((attempt.candidates for attempt in reversed(attempts) if attempt.phase != "final"), reply.candidates)
+    if attempts and attempts[-1].phase == "interpretation" and reply.calls:
+        return attempts[-1].candidates
+    own = (attempt.candidates for attempt in reversed(of_model(attempts)) if attempt.phase != "final")
+    return next(own, reply.candidates)
 
 
 def call_key(call: ToolCall) -> str:

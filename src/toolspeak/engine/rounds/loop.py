@@ -26,6 +26,7 @@ from ...core.types import Message, Note, TextPart, Tool, ToolCall, ToolChoice, T
 from ...errors import UsageError
 from ...protocols.generated_images import generated_images
 from ..prompting.tool_use_detection import has_tool_history
+from ..turn.actions import INTERPRETED_CALL
 from ..turn.trace import TracedReply
 from .call_checks import CallChecker, UncertainCalls, call_key, has_unmarked_call, reject_call
 from .expansion import messages_of
@@ -128,6 +129,11 @@ class PlannedCall(msgspec.Struct, frozen=True):
     #: Whether the call may run in parallel with others, because it only reads.
     read_only: bool = False
 
+    @property
+    def was_interpreted(self) -> bool:
+        """Whether a call with side effects was read from a description. Only a person may allow it."""
+        return self.side_effects and any(note.code == INTERPRETED_CALL for note in self.call.notes)
+
 
 class Execute(msgspec.Struct, frozen=True):
     """Run these calls, then feed their outcomes."""
@@ -145,6 +151,8 @@ class Execute(msgspec.Struct, frozen=True):
         """Return the reason why a call needs consent, or an empty string."""
         if call.may_have_run:
             return "it may have been carried out before it was interrupted"
+        if call.was_interpreted:
+            return "it changes something, and the model only described it: another model read it from the answer"
         if call.side_effects and self.tainted and self.unmarked:
             return "it changes something, foreign text was read, and the call has no mark that tells it from that"
         if call.sibling_may_have_run:

@@ -11,6 +11,10 @@ from .upstream_limits import UpstreamLimitation
 
 #: Warning added to every turn in which the prompt asks the model to write its tool calls as text.
 EMULATED = "tool calls emulated"
+#: Warning added to every turn whose calls were read from a description.
+INTERPRETED = "tool calls interpreted from the text of the answer"
+#: Code of the note that each of these calls carries.
+INTERPRETED_CALL = "interpreted"
 
 
 class Emit(msgspec.Struct, frozen=True, gc=False):
@@ -24,6 +28,8 @@ class AskUpstream(msgspec.Struct, frozen=True, gc=False):
 
     attempt: int
     request: Request
+    #: Whether to ask the interpreter instead of the model.
+    interpreter: bool = False
 
 
 class StopAttempt(msgspec.Struct, frozen=True, gc=False):

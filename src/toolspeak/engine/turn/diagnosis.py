@@ -9,7 +9,7 @@ from ...core.parsing.context import ALWAYS_SIDE_EFFECTS
 from ...core.parsing.echoes import EchoSearch
 from ...core.schema.argument_schema import ArgumentSchema
 from ...core.schema.work_limit import WorkLimit
-from ...core.types import Message, Tool, ToolChoice
+from ...core.types import Message, Tool, ToolChoice, is_object
 from ...errors import SchemaError
 from ..prompting.history import results_of, since_last_user
 from ..refusals.answer_view import fold, offer_of
@@ -64,6 +64,44 @@ def is_doubtful(reply: Reply, tools: Sequence[Tool], messages: tuple[Message, ..
 
 def _all_have_side_effects(tools: Sequence[Tool]) -> bool:
     return all(tool.side_effects or tool.name in ALWAYS_SIDE_EFFECTS for tool in tools)
+
+
+#: Maximum length of an answer that may describe a call without the name of the tool. A longer one explains or reports.
+_MAX_DESCRIPTION = 500
+
+
+def may_be_interpreted(
+    reply: Reply, fault: Fault | None, choice: ToolChoice, tools: Sequence[Tool], messages: tuple[Message, ...]
+) -> bool:
+    """Whether an answer may describe a call, or contain one in a form that cannot be read.
+
+    The model itself must repair other faults. An answer without a fault must name a tool or, unless it is a question or
+    follows a result, be short and share a topic or a word with a tool.
+    """
+    if choice.mode == "none" or reply.finish_reason in _FINAL_REASONS:
+        return False
+    match fault:
+        case Fault(kind="described" | "truncated"):
+            return True
+        case Fault(kind="bad_arguments"):
+            return any(map(_is_unreadable, reply.candidates))
+        case None | Fault(kind="no_call"):
+            text, permitted = reply.text.strip(), _permitted(choice, tools)
+            names = [tool.name for tool in permitted]
+            is_report = bool(messages and results_of(messages[-1])) or text.endswith(_QUESTION_MARKS)
+            is_brief = 0 < len(text) <= _MAX_DESCRIPTION and not is_report
+            is_related = any(name in text for name in names if not name.isalpha())
+            is_related = is_related or (is_brief and concerns_tool(text, permitted))
+            is_harmless = is_related and classify(text, names).category != "safety"
+            return is_harmless and not _quotes(reply, tools, messages)
+        case _:
+            return False
+
+
+def _is_unreadable(candidate: Candidate) -> bool:
+    """Whether a text call has arguments that are no JSON, or that were repaired in an unsafe way."""
+    unsafe = any(note.code in UNSAFE_NOTES or note.code == "unsafe_repair" for note in candidate.notes)
+    return candidate.dialect != "native" and (unsafe or not is_object(candidate.arguments))
 
 
 def is_mistaken(candidate: Candidate, choice: ToolChoice, tools: Sequence[Tool], messages: tuple[Message, ...]) -> bool:

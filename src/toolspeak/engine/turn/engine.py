@@ -41,11 +41,11 @@ from ...errors import UsageError
 from ...parsing import parse
 from ..context.complaints import context_complaint
 from ..planning.strategy import Plan, Settings, carries_nonce
-from ..prompting.escaping import display_name, is_plain_name
+from ..prompting.escaping import display_name, is_plain_name, restore
 from ..prompting.tool_use_detection import has_tool_history
 from ..refusals.classifier import may_decline
 from ..refusals.unknown_language import MAX_ANSWER, has_known_language, may_become_unknown
-from .actions import EMULATED, Action, AskUpstream, Done, Emit, StopAttempt, TurnOutcome
+from .actions import EMULATED, INTERPRETED, Action, AskUpstream, Done, Emit, StopAttempt, TurnOutcome
 from .answer_readers import (
     AnswerReader,
     CopiedValueFilter,
@@ -57,8 +57,10 @@ from .answer_readers import (
     ReadingRules,
     RelayReader,
 )
-from .diagnosis import diagnose, is_doubtful, is_mistaken
+from .diagnosis import diagnose, is_doubtful, is_mistaken, may_be_interpreted
 from .faults import SEE_TRACE, Fault, closing_sentence, fault_text, reason_text
+from .interpretation import MAX_ANSWER as MAX_INTERPRETED
+from .interpretation import Interpretation, Interpreter
 from .observations import written_dialect
 from .output_gate import CHECKED, LIVE, MAX_HELD_CHARS, OutputGate, TextPolicy
 from .phases import FIRST_PHASE, PHASES, Phase, PhaseName
@@ -158,6 +160,12 @@ def _may_be_checked(streams: bool, opening: str) -> bool:
 class Engine:
     """The state machine of one turn."""
 
+    #: The answer that a decision request checks, because no or few rules cover its language.
+    _checked: _Attempt | None = None
+    #: The request to the interpreter, which is none of the attempts, and the answer that it is about.
+    _interpretation: _Attempt | None = None
+    _interpreted: tuple[_Attempt, Reply, Fault | None] | None = None
+
     def __init__(
         self,
         request: Request,
@@ -170,7 +178,9 @@ class Engine:
         templates: Mapping[str, str] | None = None,
         notes: tuple[Note, ...] = (),
         see: str = SEE_TRACE,
+        interpreter: Interpreter | None = None,
     ) -> None:
+        self._interpreter = interpreter
         self._warnings: list[str] = [plan.warning] if plan.warning else []
         self._see = see
         if settings.chat_only and request.tool_choice.demands:
@@ -198,8 +208,6 @@ class Engine:
             without_calls=self._without_calls,
             holds=partial(_may_be_checked, request.stream) if self._checks_languages else None,
         )
-        #: The answer that a decision request checks, because no or few rules cover its language.
-        self._checked: _Attempt | None = None
         self._attempts: list[_Attempt] = []
         self._attempt: _Attempt | None = None
         self._retries = 0
@@ -347,6 +355,8 @@ class Engine:
             return []
         events = current.reader.close(current.cut) if current.reader is not None else []
         current.events += events
+        if current is self._interpretation:
+            return self._conclude_interpretation(current, events)
         out = (self._take(current, events) if events else []) + self._gate.settle()
         self._attempt = None
         self._attempts.append(current)
@@ -357,7 +367,6 @@ class Engine:
     # ---- conclusions
 
     def _conclude(self, current: _Attempt, out: list[Event]) -> list[Action]:
-        phase = current.phase
         if current.failure is not None:
             return self._failed(current, current.failure)
         if self._gate.emitted_calls:
@@ -367,6 +376,12 @@ class Engine:
         if described is not None:
             return self._ask_with_descriptions(current, described)
         fault = self._fault(current, reply, out)
+        return self._interpret(current, reply, fault) or self._conclude_without_call(current, reply, fault, out)
+
+    def _conclude_without_call(
+        self, current: _Attempt, reply: Reply, fault: Fault | None, out: list[Event]
+    ) -> list[Action]:
+        phase = current.phase
         if fault is not None and (phase.recovers or fault.kind == "bad_format") and self._may_retry(fault):
             return self._retry(current, fault)
         following = None if self._climbed else self._following(phase.otherwise)
@@ -381,6 +396,44 @@ class Engine:
         if phase.enforces and self._gate.spoiled and current.reason != "length":
             self._warn(SPOILED)
         return self._check(current, reply) or self._done(current)
+
+    # ---- answers that describe a call
+
+    def _interpret(self, current: _Attempt, reply: Reply, fault: Fault | None) -> list[Action]:
+        """Ask the interpreter, once per turn, if the answer may describe a call or contain one that cannot be read."""
+        interpreter, builder, request = self._interpreter, self._builder, self._request
+        if interpreter is None or self._interpretation is not None or not current.phase.recovers:
+            return []
+        text = restore(reply.text if not reply.candidates else "".join(current.raw))
+        if not 0 < len(text) <= MAX_INTERPRETED or self._gate.announced_calls or request.options.response_format:
+            return []
+        if not may_be_interpreted(reply, fault, request.tool_choice, builder.offered_tools, request.messages):
+            return []
+        current.fault = fault
+        reader = Interpretation(interpreter, text, request.messages, builder)
+        attempt = _Attempt(len(self._attempts) + 1, PHASES["interpretation"], reader.request)
+        attempt.reader = reader
+        self._attempt = self._interpretation = attempt
+        self._interpreted = (current, reply, fault)
+        return [AskUpstream(attempt.number, attempt.request, interpreter=True)]
+
+    def _conclude_interpretation(self, attempt: _Attempt, events: list[Event]) -> list[Action]:
+        """End the turn with the calls of the interpreter. Without one, go on as if it had not been asked."""
+        assert self._interpreted is not None
+        self._attempt = None
+        names = [event.name for event in events if type(event) is CallStart]
+        if names:
+            self._warn(INTERPRETED)
+            self._gate.begin("never")
+            listed = ", ".join(f"`{name}`" for name in names)
+            note = Note("call_interpreted", f"read from the text of the answer: {listed}")
+            return [Emit([Noted(note), *self._gate.take(events), *self._gate.settle()]), *self._done(attempt)]
+        notes = [event for event in events if type(event) is Noted]
+        if attempt.failure is not None:
+            notes.append(Noted(Note("interpretation_failed", attempt.failure.message[:_MAX_MESSAGE_CHARS])))
+        out: list[Event] = [*notes]
+        actions = self._conclude_without_call(*self._interpreted, out)
+        return [Emit(out), *actions] if out else actions
 
     # ---- answers in languages with no or few rules
 
@@ -683,10 +736,12 @@ class Engine:
             return "until_call"
         if self._checks_format(phase):
             return "to_end"
+        if self._interpreter is not None and not self._request.stream:
+            return "until_call"  # an interpreted text is replaced by its calls
         return "live" if self._request.tool_choice.mode == "none" else phase.text
 
     def _ask(self, phase: Phase, request: Request, text: TextPolicy) -> list[Action]:
-        number = len(self._attempts) + 1
+        number = len(self._attempts) + 1 + (self._interpretation is not None)
         self._gate.restores = any(note.code == "specials_neutralised" for note in self._builder.notes)
         self._gate.inner_tool = self._builder.describe
         self._gate.begin(text)
@@ -756,7 +811,8 @@ class Engine:
         if failure is None and self._ends_silent(current):
             events += self._fall_back() or [TextDelta(closing_sentence(current.fault, self._see))]
         events += self._gate.finish()
-        usage = current.usage if len(self._attempts) == 1 else sum((each.usage for each in self._attempts), Usage())
+        first, *others = (each.usage for each in self._attempts)
+        usage = sum(others, first) if others else first
         events.append(UsageSeen(usage))
         if failure is not None:
             events.append(failure)
@@ -778,7 +834,10 @@ class Engine:
     @property
     def completed_attempts(self) -> tuple[AttemptTrace, ...]:
         """Traces of the attempts so far. They provide the token usage of an abandoned turn, which has no outcome."""
-        return tuple(map(_traced, self._attempts))
+        ended = [*self._attempts]
+        if self._interpretation is not None and self._interpretation is not self._attempt:
+            ended.insert(self._interpretation.number - 1, self._interpretation)
+        return tuple(map(_traced, ended))
 
     def _outcome(self, failure: Failure | None) -> TurnOutcome:
         no_call = Note("") if self._gate.emitted_calls else self._why_no_call()
@@ -857,7 +916,7 @@ def _traced(attempt: _Attempt) -> AttemptTrace:
         candidates=candidates,
         notes=notes,
         finish_reason=attempt.reason,
-        usage=attempt.usage,
+        usage=attempt.usage if attempt.phase.name != "interpretation" else Usage(),  # it costs nothing
         fault=attempt.fault,
     )
 

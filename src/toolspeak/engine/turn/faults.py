@@ -48,6 +48,8 @@ REASON_TEXTS: Mapping[str, str] = {
     "inline": "it does not start a line, which the strict policy requires",
     "not_whole_answer": "it has no call markers and is not the whole answer",
     "echo": "it repeats a call from untrusted text",
+    "not_in_answer": "a value that the interpreter gave it is not in the model's answer",
+    "already_made": "the interpreter repeated a call that the model has already made",
     "does_not_fit": "it is weakly marked and does not match the tool's schema",
     "more_follows": "the model continued after it, so it was an example",
     "truncated": "the text ended inside it",

@@ -14,7 +14,8 @@ defines the order of the phases; `engine` follows it.
     fallback  trial         the second plan         the second plan   the second plan
 
 In every plan, an answer with a call ends the turn. A retry may use another phase. `both` sends the tools natively and
-in the prompt, if nothing is known about the upstream.
+in the prompt, if nothing is known about the upstream. `interpretation` asks the interpreter, not the upstream, about an
+answer; if that yields no call, the turn goes on as if it had not been asked.
 """
 
 from typing import Literal
@@ -23,7 +24,7 @@ import msgspec
 
 from .output_gate import TextPolicy
 
-PhaseName = Literal["relay", "final", "native", "trial", "both", "inline", "decision", "envelope"]
+PhaseName = Literal["relay", "final", "native", "trial", "both", "inline", "decision", "envelope", "interpretation"]
 
 
 class Phase(msgspec.Struct, frozen=True):
@@ -57,6 +58,7 @@ PHASES: dict[PhaseName, Phase] = {
         Phase("inline", "answer", "opening", emulates=True, recovers=True),
         Phase("decision", "answer", "never", emulates=True, recovers=True, otherwise="final"),
         Phase("envelope", "envelope", "opening", emulates=True, recovers=True),
+        Phase("interpretation", "envelope", "never"),
     )
 }
 

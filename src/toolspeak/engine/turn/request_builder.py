@@ -232,7 +232,7 @@ class RequestBuilder:
                 return self._inline()
             case "decision":
                 return self._decision()
-            case "envelope":
+            case "envelope" | "interpretation":
                 return self._envelope()
             case _:
                 assert_never(phase)

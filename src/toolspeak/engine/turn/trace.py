@@ -1,5 +1,6 @@
 """The trace of a turn: the upstream requests, the answers, and the decisions of the engine. Values only."""
 
+from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -12,6 +13,7 @@ from .faults import Fault
 Mark: TypeAlias = Literal["copied", "omitted", "changed"]
 #: How many characters of a prompt or answer `Trace.lines` quotes. The full texts are in `Trace.attempts`.
 _MAX_QUOTED = 240
+_INTERPRETATION = "interpretation"
 
 
 class AttemptTrace(msgspec.Struct, frozen=True, gc=False):
@@ -58,7 +60,8 @@ class Trace(msgspec.Struct, frozen=True, gc=False):
             if attempt.fault is not None:
                 following = self.attempts[number : number + 1]
                 retried = bool(following) and was_retried(attempt, following[0])
-                action = "retried" if retried else "gave up"
+                action = "asked the interpreter" if following and not of_model(following) else "gave up"
+                action = "retried" if retried else action
                 lines.append(f"  {action}: {attempt.fault.kind} {attempt.fault.detail}".rstrip())
         if self.why_no_call:
             lines.append(f"no call: {self.why_no_call}")
@@ -75,9 +78,22 @@ def mark_of(candidate: Candidate) -> Mark | None:
     return "omitted" if candidate.evidence.get("unmarked_counts") or candidate.verdict == "call" else "changed"
 
 
+def of_model(attempts: Sequence[AttemptTrace]) -> list[AttemptTrace]:
+    """Return the attempts without that of the interpreter, which says nothing about the model."""
+    return [attempt for attempt in attempts if attempt.phase != _INTERPRETATION]
+
+
+def without_interpretation(trace: Trace) -> Trace:
+    """Return the trace of what the model itself has done. It made no call if only the interpreter did."""
+    attempts = tuple(of_model(trace.attempts))
+    interpreted = trace.attempts[-1:] != attempts[-1:] and not trace.why_no_call
+    why = "the call was only described" if interpreted else trace.why_no_call
+    return msgspec.structs.replace(trace, attempts=attempts, why_no_call=why)
+
+
 def was_retried(attempt: AttemptTrace, following: AttemptTrace) -> bool:
     """Whether the request that follows an answer is a retry."""
-    return attempt.fault is not None and following.phase != "final"
+    return attempt.fault is not None and following.phase not in ("final", _INTERPRETATION)
 
 
 def _quoted(attempt: AttemptTrace) -> list[str]:

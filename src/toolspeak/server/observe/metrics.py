@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ...engine.turn.actions import EMULATED
-from ...engine.turn.trace import AttemptTrace, mark_of, was_retried
+from ...engine.turn.trace import AttemptTrace, mark_of, of_model, was_retried
 from ..proxy.exchange import RequestRecord
 from .counters import ADDED_BOUNDS, SECONDS_BOUNDS, Counters, Histogram, Labels, Timing
 
@@ -83,7 +83,7 @@ class Metrics:
     def count_request(self, record: RequestRecord, status: int, total: float, first: float, added: float) -> None:
         """Count a finished model request; the times are in seconds."""
         trace = record.trace
-        attempts = trace.attempts
+        attempts = of_model(trace.attempts)
         name = attempts[-1].request.model if attempts else record.model
         model = self._models.get(name) or self._model_label(name, answered=bool(attempts) and not record.error)
         plan = record.plan
@@ -92,7 +92,7 @@ class Metrics:
         self.counters.requests[labels] += 1
         timing.observe(total, first, added)
         timing.upstream += record.requests
-        for attempt in attempts:
+        for attempt in trace.attempts:
             usage = attempt.usage
             timing.input_tokens += usage.input_tokens
             timing.output_tokens += usage.output_tokens

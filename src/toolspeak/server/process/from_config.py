@@ -12,7 +12,7 @@ from ...engine.planning.strategy import Settings
 from ...errors import UsageError
 from ...key_value import State
 from ...plugins import Plugins
-from ...runtime.model_resolution import codec_of, resolve_model
+from ...runtime.model_resolution import InterpreterModel, codec_of, resolve_interpreter, resolve_model
 from ...runtime.probe_cache import ProbeStore
 from ...runtime.prober import ProbeScheduler
 from ...upstreams.base import Upstream
@@ -67,7 +67,9 @@ def gateway_from(
     # if one is configured; otherwise it ends with the process.
     own_memory = memory if memory is not None else config.memory()
     probes = ProbeScheduler(capabilities, ProbeStore(config.state(cached=True)))
-    gateway = Gateway(upstreams, capabilities, own_memory, secret, aliases, probes, _loops(config) if tools else {})
+    interpreter = InterpreterModel(partial(resolve_interpreter, config), capabilities)
+    parts = (upstreams, capabilities, own_memory, secret, aliases, probes, _loops(config) if tools else None)
+    gateway = Gateway(*parts, interpreter)
     gateway.check()
     return gateway
 

@@ -26,7 +26,7 @@ from ...engine.prompting.tool_use_detection import has_tool_history
 from ...engine.turn.faults import SEE_TRACE
 from ...errors import ConfigError, ToolspeakError, UsageError
 from ...key_value import State
-from ...runtime.model_resolution import EMBEDDED, ResolvedModel
+from ...runtime.model_resolution import EMBEDDED, InterpreterModel, ResolvedModel
 from ...runtime.probe_cache import probe_target
 from ...runtime.prober import ProbeScheduler
 from ...runtime.tool_memory import ToolMemory
@@ -159,6 +159,7 @@ class Gateway:
         memory: stores the tools of conversations.
         secret: key material for nonces.
         loops: maps a key name (or `PAGE`) to the tools that the server runs for that key.
+        interpreter: reads calls from the text of answers, for the models whose settings ask for it.
     """
 
     def __init__(
@@ -170,10 +171,12 @@ class Gateway:
         aliases: Mapping[str, str] | None = None,
         probes: ProbeScheduler | None = None,
         loops: Mapping[str, LoopTools] | None = None,
+        interpreter: InterpreterModel | None = None,
     ) -> None:
+        self._interpreter = interpreter
         #: The scheduler of background probes; None if probing is disabled.
         self.probes = probes
-        self._starting: asyncio.Task[None] | None = None
+        self._starting: list[asyncio.Task[None]] = []
         self._server_tools = loops or {}
         self._configs = {upstream.name: upstream for upstream in upstreams}
         self._catalogue = ModelCatalogue({upstream.name: upstream.model_names() for upstream in upstreams}, aliases)
@@ -334,7 +337,9 @@ class Gateway:
         probes = self.probes if own_key is None else None
         learning = self.probes.learning if self.probes is not None else None
         parts = (reached, self._capabilities, self._memory, self._secret)
-        maker = TurnFactory(*parts, probes=probes, probed_upstream=chain[0], learning=learning)
+        maker = TurnFactory(
+            *parts, probes=probes, probed_upstream=chain[0], learning=learning, interpreter=self._interpreter
+        )
         address = UpstreamAddress(config.provider, public_url(config.base_url), config.protocol, location.model)
         return maker, config.settings(location.model), address, names[0] if alone else ""
 
@@ -403,10 +408,11 @@ class Gateway:
         return ResolvedModel(config.provider, model, config.base_url, config.protocol, upstream)
 
     def start(self) -> None:
-        """Start the embedded model, if it is used, and the probes that are configured with `probe = "startup"`."""
-        for config in self._configs.values():
-            if config.provider == EMBEDDED:
-                self._starting = asyncio.get_running_loop().create_task(_start(self._connect(config)))
+        """Start the embedded models that are used, and the probes that are configured with `probe = "startup"`."""
+        embedded = [self._connect(config) for config in self._configs.values() if config.provider == EMBEDDED]
+        if self._interpreter is not None and self._interprets:
+            embedded.append(self._interpreter.resolved.upstream)
+        self._starting = [asyncio.get_running_loop().create_task(_start(each)) for each in embedded]
         probes = self.probes
         if probes is None:
             return
@@ -419,6 +425,12 @@ class Gateway:
                     probes.load(reached)
                     probes.begin(reached, settings)
 
+    @property
+    def _interprets(self) -> bool:
+        """Whether the settings of a model other than the embedded one ask for the interpreter."""
+        others = (config for config in self._configs.values() if config.provider != EMBEDDED)
+        return any(config.settings(name).interpreter for config in others for name in config.model_names() or ("",))
+
     def lease(self) -> GatewayLease:
         """Return a context manager for requests; the gateway is not closed while any request is inside."""
         return self._lease
@@ -430,8 +442,8 @@ class Gateway:
 
     async def close(self) -> None:
         """Close all connections."""
-        if self._starting is not None:
-            self._starting.cancel()
+        for starting in self._starting:
+            starting.cancel()
         if self.probes is not None:
             await self.probes.close()
         for loop in {id(loop): loop for loop in self._server_tools.values()}.values():
@@ -439,6 +451,8 @@ class Gateway:
         # Upstreams evicted from the cache need no closing, because their idle connections expire.
         for upstream in (*self._connected.values(), *self._forwarded.values()):
             await upstream.close()
+        if self._interpreter is not None:
+            await self._interpreter.close()
 
 
 def _recipe_key(request: Request, caller: Caller) -> tuple[object, ...]:

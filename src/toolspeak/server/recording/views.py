@@ -11,7 +11,7 @@ from ...core.parsing.acceptance import Policy
 from ...core.parsing.tool_index import toolkit
 from ...core.types import JSONObject, JSONValue, Tool
 from ...engine.turn.faults import fault_text, reason_text
-from ...engine.turn.trace import AttemptTrace, was_retried
+from ...engine.turn.trace import AttemptTrace, of_model, was_retried
 from ...errors import ToolspeakError
 from ..access.limits import read_object
 from ..observe.metrics import tools_label
@@ -54,7 +54,8 @@ def _summary(entry: RecordingEntry) -> JSONObject:
         "tools": tools_label(record),
         "status": entry.status,
         "requests": record.requests,
-        "retries": sum(was_retried(one, two) for one, two in pairwise(trace.attempts)),
+        "retries": sum(was_retried(one, two) for one, two in pairwise(of_model(trace.attempts))),
+        "interpretations": len(trace.attempts) - len(of_model(trace.attempts)),
         "calls": len(calls),
         "candidates": len(candidates),
         "repairs": sum(len(candidate.notes) for candidate in calls),

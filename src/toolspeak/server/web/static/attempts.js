@@ -33,12 +33,13 @@ export function drawAttempts(one) {
  */
 function drawAttempt(attempt, following, index, all) {
   const retried = attempt.fault && following?.phase === attempt.phase;
+  const outcome = retried ? "Retried" : following?.phase === "interpretation" ? "Asked the interpreter" : "Gave up";
   const about = [attempt.phase, attempt.finish_reason, `${attempt.usage.input_tokens} → ${attempt.usage.output_tokens} tokens`];
   return h(
     "section",
     { class: "card stack attempt" },
     h("div", { class: "row apart" }, h("h3", {}, `Attempt ${index + 1}`), h("span", { class: "soft small" }, about.join(" · "))),
-    attempt.fault && h("p", { class: "notice warn small" }, `${retried ? "Retried" : "Gave up"}: `, withCode(attempt.fault.why)),
+    attempt.fault && h("p", { class: "notice warn small" }, `${outcome}: `, withCode(attempt.fault.why)),
     attempt.reasoning && disclosure("Reasoning", () => longText(attempt.reasoning)),
     attempt.raw ? marked(attempt) : h("p", { class: "soft small" }, attempt.candidates.length ? "No text, only native tool calls." : "No text."),
     attempt.candidates.length > 0 && longList(h("ol", { class: "candidates" }), attempt.candidates, drawCandidate),

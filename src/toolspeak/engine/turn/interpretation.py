@@ -1,0 +1,107 @@
+"""Interpretation: a small model of our own turns an answer that describes a call, or garbles it, into calls.
+
+The small model sees only the answer and the tools, and a grammar constrains it. It may still invent values, so its
+calls count only if every value stands in the answer, and if the answer does not just repeat what the model has read.
+"""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from ...core.events import CallArgs, CallEnd, CallStart, Candidate, Event, Judged, Noted, TextDelta, fold
+from ...core.types import Message, Note, Options, Request, Tool, ToolCall
+from ..planning.capabilities import ProfileMatch
+from ..planning.strategy import Settings, plan
+from ..prompting.escaping import display_name, restore
+from ..prompting.history import since_last_user
+from ..prompting.interpreting import interpreting_messages
+from .actions import INTERPRETED_CALL
+from .answer_readers import EnvelopeOrTextReader, ReadingRules
+from .interpretation_checks import Quotations, leaves, missing_value
+from .request_builder import RequestBuilder
+
+#: Maximum length of an answer in characters. With the tools, it must fit into the small model's context.
+MAX_ANSWER = 4_000
+_SETTINGS = Settings(plan="envelope", contract_budget=1_500)
+_OPTIONS = Options(max_tokens=512, temperature=0.0)
+
+
+class Interpreter(msgspec.Struct, frozen=True):
+    """The small model, and what is known about it."""
+
+    model: str
+    match: ProfileMatch
+    #: Returns the nonces of a request with these tools.
+    nonces: Callable[[tuple[Tool, ...]], Callable[[int], str]]
+
+
+class Interpretation:
+    """The request to the interpreter about one answer, and the `AnswerReader` of what it says.
+
+    Args:
+        messages: the conversation before the answer.
+        builder: the builder of the model's own requests.
+    """
+
+    flow = None
+
+    def __init__(
+        self, interpreter: Interpreter, answer: str, messages: tuple[Message, ...], builder: RequestBuilder
+    ) -> None:
+        self._answer = answer
+        self._messages = messages
+        self._original = builder
+        tools = builder.offered_tools
+        request = Request(interpreter.model, interpreting_messages(answer), tools, options=_OPTIONS)
+        planned, nonces = plan(request, interpreter.match, _SETTINGS), interpreter.nonces(tools)
+        self._builder = RequestBuilder(request, planned, _SETTINGS, nonces=nonces, protocol="openai_chat")
+        self.request = self._builder.build("interpretation")
+        self._raw: list[str] = []
+
+    def feed(self, event: Event) -> list[Event]:
+        self._raw += [event.text] if type(event) is TextDelta else []
+        return []
+
+    def close(self, cut: bool) -> list[Event]:
+        """Return the events of all calls, or the reason why they do not count."""
+        reader = EnvelopeOrTextReader(ReadingRules(self._builder.readable_tools, nonce=self._builder.nonce))
+        reply = fold([*reader.feed(TextDelta(restore("".join(self._raw)))), *reader.close(cut)])
+        invalid = [(each.name, "arguments_invalid") for each in reply.candidates if each.verdict != "call"]
+        calls = [*{_key(call): call for call in reply.calls}.values()]
+        if cut or not (invalid or calls):
+            return []
+        name, reason = (*invalid, *self._problems(calls), ("", ""))[0]
+        events: list[Event] = []
+        for index, call in enumerate(() if reason else calls):
+            notes = (*call.notes, Note(INTERPRETED_CALL, f"`{call.name}` was read from the text of the answer"))
+            arguments = msgspec.json.encode(call.arguments).decode()
+            events += [CallStart(index, call.name), CallArgs(index, arguments), CallEnd(index, True, notes)]
+        for each in reply.candidates:
+            verdict = ("text", reason) if reason else ("call", "accepted")
+            events.append(Judged(Candidate(each.name, *verdict, "interpretation", each.arguments, notes=each.notes)))
+        detail = f"the interpreted call of `{display_name(name)}` does not count: {reason}"
+        return [*events, Noted(Note("interpretation_rejected", detail))] if reason else events
+
+    def _problems(self, calls: Sequence[ToolCall]) -> list[tuple[str, str]]:
+        """Return the names of the calls that do not count, with the codes of the reasons."""
+        original = self._original
+        quotations = Quotations(self._answer, self._messages, original.declared_texts())
+        tools = {tool.name: tool for tool in original.offered_tools}
+        earlier = {_key(call) for message in since_last_user(self._messages) for call in message.calls}
+        problems: list[tuple[str, str]] = []
+        for call in calls:
+            tool = tools.get(call.name)
+            empty = next(leaves(call.arguments, call.arguments), None) is None
+            if tool is None:
+                problems.append((call.name, "unknown_tool"))
+            elif missing_value(call, tool, self._answer) or (empty and not quotations.places(call.name)):
+                problems.append((call.name, "not_in_answer"))
+            elif _key(call) in earlier:
+                problems.append((call.name, "already_made"))
+            elif quotations.contain(call):
+                problems.append((call.name, "echo"))
+        return problems
+
+
+def _key(call: ToolCall) -> bytes:
+    return msgspec.json.encode((call.name, call.arguments), order="deterministic")
