@@ -11,7 +11,8 @@ import pytest
 
 from tests.cases import check_each
 from tests.time_growth import assert_linear
-from toolspeak.core.parsing import echoes, text_cache
+from toolspeak.core import bounded_cache
+from toolspeak.core.parsing import echoes
 from toolspeak.core.parsing.echoes import EchoSearch
 from toolspeak.core.types import ToolCall
 from toolspeak.dialects.registry import DIALECTS, render_calls
@@ -201,7 +202,7 @@ def test_a_value_with_more_levels_than_are_decoded_is_still_found():
 
 
 def test_the_memory_of_texts_is_bounded(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(text_cache, "_MAX_CHARS", 40)
+    monkeypatch.setattr(bounded_cache, "_MAX_CHARS", 40)
     for number in range(9):
         assert EchoSearch([f"send(to='{number}')"]).contains("send", {"to": number})
 

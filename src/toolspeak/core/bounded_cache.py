@@ -1,4 +1,4 @@
-"""Caches bounded by bytes. Any client can send large values, so a limit on their number would not bound the memory."""
+"""Caches bounded by size. Any client can send large values, so a limit on their number would not bound the memory."""
 
 from collections.abc import Callable, Sized
 from functools import update_wrapper
@@ -6,6 +6,8 @@ from typing import Generic, ParamSpec, TypeVar, cast
 
 #: Approximate memory that an entry takes in addition to its texts.
 ENTRY_BYTES = 500
+#: Characters of text whose derived values a `TextCache` keeps. With them they take about three times as many bytes.
+_MAX_CHARS = 2 * 1024 * 1024
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -33,6 +35,24 @@ class BoundedCache(dict[K, V]):
     def clear(self) -> None:
         super().clear()
         self.size = 0
+
+
+class TextCache(dict[str, V]):
+    """Values derived from texts by a function: `cache[text]`, derived now or before. Threads may share it."""
+
+    def __init__(self, derive: Callable[[str], V]) -> None:
+        super().__init__()
+        self._derive = derive
+        self._size = 0
+
+    def __missing__(self, text: str) -> V:
+        value = self._derive(text)
+        self._size += len(text)
+        if self._size > _MAX_CHARS:
+            self.clear()
+            self._size = len(text)
+        self[text] = value
+        return value
 
 
 class CachedFunction(Generic[P, V]):

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from ..bounded_cache import TextCache
 from ..events import CallEnd, Candidate, Event, Judged
 from ..types import JSONValue, Note, is_array, is_object
-from .text_cache import TextCache
 
 #: Characters before a value that show what it belongs to.
 _HEAD = 12

@@ -25,8 +25,8 @@ from unicodedata import category, normalize
 
 import msgspec
 
+from ..bounded_cache import TextCache
 from ..types import JSONValue, is_array, is_object
-from .text_cache import TextCache
 
 #: How many levels of escapes and entities are decoded.
 _MAX_LEVELS = 4

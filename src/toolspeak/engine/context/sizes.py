@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from ...core.parsing.text_cache import TextCache
+from ...core.bounded_cache import TextCache
 from ...core.text import estimate_tokens
 from ...core.types import JSONValue, Media, Message, Part, Request, TextPart, Tool
 

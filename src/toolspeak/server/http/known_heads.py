@@ -90,11 +90,11 @@ def _key_positions(head: bytes, scope: Scope) -> tuple[tuple[bytes, int, int], .
         return ()
     length = _LENGTH(head)
     assert length is not None
-    found: list[tuple[bytes, bytes]] = []
+    values: list[tuple[bytes, bytes]] = []
     keys: list[tuple[bytes, int, int]] = []
     for match in _CREDENTIAL(head):
         name, value, start = match[1].lower(), match[2], match.start(2)
-        found.append((name, value.strip()))
+        values.append((name, value.strip()))
         keys.append((name, start if start < length.start() else start - len(head), len(value)))
     sent = [(name, value.strip()) for name, value in scope["headers"] if name in CREDENTIAL_HEADERS]
-    return tuple(keys) if found == sent else None
+    return tuple(keys) if values == sent else None

@@ -387,7 +387,7 @@ class Gateway:
     def strategies(self) -> Iterator[tuple[UpstreamConfig, Strategy, tuple[str, ...]]]:
         """Yield each plan of an upstream for tool calls, with an example of its reason and the models it applies to."""
         for config in self._configs.values():
-            found: dict[tuple[str, str], tuple[Strategy, list[str]]] = {}
+            plans: dict[tuple[str, str], tuple[Strategy, list[str]]] = {}
             for model in config.model_names() or ("",):
                 resolved, learned = self._resolved(config, model), None
                 if self.probes is not None:
@@ -395,8 +395,8 @@ class Gateway:
                     learned = self.probes.learning.learned(probe_target(resolved))
                 match = self._capabilities.find(config.provider, model, config.base_url, learned)
                 strategy = brief_strategy(match, config.settings(model))
-                found.setdefault((strategy.plan, strategy.warning), (strategy, []))[1].append(model)
-            for strategy, models in found.values():
+                plans.setdefault((strategy.plan, strategy.warning), (strategy, []))[1].append(model)
+            for strategy, models in plans.values():
                 yield config, strategy, tuple(models)
 
     def _resolved(self, config: UpstreamConfig, model: str) -> ResolvedModel:

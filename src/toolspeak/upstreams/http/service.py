@@ -151,8 +151,8 @@ class Service(PassthroughBase):
             raise UsageError("this upstream is closed")
         payload = self._codec.encode(request)
         end = asyncio.get_running_loop().time() + self.timeouts.total
-        found = (*self._notes, *self._codec.notes(request))
-        notes: list[Event] = list(map(Noted, found)) if found else []
+        own_notes = (*self._notes, *self._codec.notes(request))
+        notes: list[Event] = list(map(Noted, own_notes)) if own_notes else []
         refused = self._fields.for_request(request)
         if refused:
             payload = without_fields(payload, refused)
