@@ -1,7 +1,5 @@
 """Runs one turn: the engine decides what to do, and this module sends its requests to the upstream."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import time
@@ -140,7 +138,7 @@ class EngineTurn:
 
     def __init__(
         self,
-        engine: Engine | PassthroughTurn,
+        engine: "Engine | PassthroughTurn",
         upstream: Upstream,
         ended: Callable[[TurnOutcome], None] | None = None,
         interpreter: Upstream | None = None,
@@ -456,7 +454,7 @@ async def _ask_interpreter(upstream: Upstream, request: Request) -> Batches:
     try:
         async with asyncio.timeout(INTERPRETER_SECONDS):
             batches = open_upstream(upstream, request, passthrough_bytes=False)
-            events = [event async for batch in batches for event in batch]
+            events: list[Event] = [event async for batch in batches for event in batch]
     except TimeoutError:
         events = [Failure(f"the interpreter took longer than {INTERPRETER_SECONDS:g} seconds", "timeout")]
     except (ToolspeakError, OSError) as error:
