@@ -229,8 +229,6 @@ class ValueEnd:
             return False
         return name == "arg_key" or name in PARAMETER_TAGS or (place.open_ended and name in CALL_TAGS)
 
-    # ---- closing tags
-
     def _closes(self, buf: str, pos: int, tag: Tag, line_start: bool, final: bool) -> bool | None:
         """Whether a closing tag ends the value; None if more text is needed."""
         name = tag.name
@@ -454,8 +452,6 @@ class ValueEnd:
         known = tag.name in own_tags and not is_other_grammar
         return self._has_prefix(buf, at, tag) and (known or schema.declares(tag.name))
 
-    # ---- opening tags
-
     def _is_next(self, buf: str, pos: int, tag: Tag, final: bool) -> bool | None:
         """Whether an opening tag begins the next parameter, though this value has no closing tag."""
         place = self._place
@@ -474,8 +470,6 @@ class ValueEnd:
                 return None if not final and len(buf) - pos < LOOKAHEAD else False
             key = element[1]
         return key not in place.keys and (place.schema.declares(key) or place.open_ended)
-
-    # ---- quoted calls
 
     def _quotes_call(self, line_start: bool) -> bool:
         quoted = self._quoted[self.apart and line_start]

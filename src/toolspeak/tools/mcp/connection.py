@@ -144,8 +144,6 @@ class McpConnection:
             raise self._as_tool_error(error, f"the call of `{name}`") from None
         return output_of_result(result, self.server.name)
 
-    # ---- inside the task
-
     async def _run(self, ready: asyncio.Future[tuple[Definition, ...]]) -> None:
         """Open the connection, wait for `close`, and close everything. Runs as the connection's own task."""
         try:
@@ -202,8 +200,6 @@ class McpConnection:
         if type(message).__name__ == "ToolListChangedNotification":
             self.stale = True
 
-    # ---- errors
-
     def _as_tool_error(self, error: Exception, what: str) -> ToolError:
         """Convert an exception from the SDK or the transport to a `ToolError`. Long server messages are cut."""
         from mcp.shared.exceptions import MCPError
@@ -253,8 +249,6 @@ def _load_sdk() -> None:
         hint = "install it with `pip install 'toolspeak[mcp]'`"
         raise ConfigError("MCP servers need the package `mcp`", hint=hint) from None
 
-
-# ---- results
 
 MAX_RESULT_CHARS = 16 * 1024 * 1024  # maximum size of one result in characters, including media
 MAX_TEXT_CHARS = 1024 * 1024  # maximum characters of text in one result, without media
@@ -313,8 +307,6 @@ def _data_url(kind: str, data: str) -> str:
     # The media type comes from the server. An invalid one could change the structure of the URL.
     return f"data:{kind if _MIME.fullmatch(kind.lower()) else 'application/octet-stream'};base64,{data}"
 
-
-# ---- HTTP
 
 MAX_BODY_BYTES = 16 * 1024 * 1024  # maximum size of one response body in bytes; stdio messages have the same limit
 #: Hosts that always mean this machine, and need no entry in `allow`.
