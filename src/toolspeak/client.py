@@ -7,8 +7,6 @@ A client is bound to one model. It builds a request from the caller's arguments,
 returns a reply or a stream of events.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 import sys
@@ -447,7 +445,7 @@ class _EventIterator(Iterator[Event]):
 class Stream:
     """The events of one turn, with a synchronous interface. The complete `reply` is available after the last event."""
 
-    def __init__(self, owner: Client, portal: SyncBridge, stream: AsyncStream) -> None:
+    def __init__(self, owner: "Client", portal: SyncBridge, stream: AsyncStream) -> None:
         self._owner = owner  # keeps the client alive, because an unreferenced client is closed
         self._bridge = portal
         self._stream = stream

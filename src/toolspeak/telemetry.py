@@ -4,8 +4,6 @@ The semantic conventions for generative AI are not stable yet, so all names are 
 `opentelemetry-api` is installed and a tracer provider is configured, for example by `opentelemetry-instrument`.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -38,7 +36,7 @@ _NAME = "toolspeak"
 _API, _PROVIDER_VARIABLE = "opentelemetry.trace", "OTEL_PYTHON_TRACER_PROVIDER"
 
 
-def tracer(provider: TracerProvider | None = None) -> Tracer | None:
+def tracer(provider: "TracerProvider | None" = None) -> "Tracer | None":
     """Return the tracer, or None if tracing is not configured."""
     if provider is None and _API not in sys.modules and _PROVIDER_VARIABLE not in os.environ:  # noqa: TID251 - OpenTelemetry's
         return None  # no provider is configured, so avoid importing the API, which is slow

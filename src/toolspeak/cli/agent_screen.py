@@ -4,8 +4,6 @@ Text from models and tools is untrusted, so control characters are removed. An a
 invisible characters escaped, because an attack could hide in anything that is left out.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
@@ -205,7 +203,7 @@ class LineScreen:
 class LiveScreen:
     """Live terminal output: redraws the current round and reduces it to one line when it is complete."""
 
-    def __init__(self, console: Console | None = None) -> None:
+    def __init__(self, console: "Console | None" = None) -> None:
         from rich.console import Console
 
         self._console = console or Console()
@@ -269,7 +267,7 @@ class LiveScreen:
             self._live.start()
         self._live.update(self._drawn(), refresh=True)
 
-    def _drawn(self) -> RenderableType:
+    def _drawn(self) -> "RenderableType":
         from rich.text import Text
 
         lines = self._text.strip("\n").split("\n") if self._text.strip() else []

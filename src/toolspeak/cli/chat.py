@@ -4,8 +4,6 @@ Text and tool calls are shown live. A finished round collapses to one line, whic
 current answer; Ctrl-D quits.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable
@@ -65,7 +63,7 @@ class _PipeReader:
 class _TerminalReader:
     """Reads lines from the terminal, with a searchable history. Raises KeyboardInterrupt if Ctrl-C discards a line."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: "Config") -> None:
         try:
             from prompt_toolkit import PromptSession
             from prompt_toolkit.history import FileHistory
@@ -107,7 +105,7 @@ async def _chat(session: str, options: CommandOptions) -> bool:
     return failed and not terminal
 
 
-async def _turn(chat: ChatSession, line: str) -> bool:
+async def _turn(chat: "ChatSession", line: str) -> bool:
     """Process a line of input. Return whether it failed."""
     if line.startswith("/"):
         await _run_command(chat, line)

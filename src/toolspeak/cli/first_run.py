@@ -1,7 +1,5 @@
 """First run: download the embedded model's weights with a progress bar, and print example commands. Uses stderr."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import shutil
@@ -88,7 +86,7 @@ def prepare_embedded(config: Config, model: str) -> str:
     return recipe.name
 
 
-def _preparation_text(recipe: Recipe) -> str:
+def _preparation_text(recipe: "Recipe") -> str:
     from ..upstreams.embedded.weights import DEFAULT
 
     if recipe.hub:
@@ -102,7 +100,7 @@ def _report_waiting() -> None:
 
 
 @contextmanager
-def _bar() -> Generator[Progress | None]:
+def _bar() -> "Generator[Progress | None]":
     if not sys.stderr.isatty():
         yield None
         return

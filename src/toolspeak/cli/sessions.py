@@ -3,8 +3,6 @@
 Text from models and tools is untrusted, so control characters are removed.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import time
@@ -60,14 +58,14 @@ def command(context: click.Context, url: str | None, owner: str) -> None:
 
 
 @contextmanager
-def _open_store(*, make: bool = False) -> Generator[Store]:
+def _open_store(*, make: bool = False) -> "Generator[Store]":
     """Open the store. Create it only if `make` is set, so a typo in the URL does not create an empty store."""
     url, owner = click.get_current_context().obj
     with usage_errors(), store_at(url, owner, make=make) as store:
         yield store
 
 
-def store_at(url: str | None, owner: str = "", *, make: bool = False) -> Store:
+def store_at(url: str | None, owner: str = "", *, make: bool = False) -> "Store":
     """Open the store at a URL, or the configured one."""
     from ..store import open_store
 

@@ -1,7 +1,5 @@
 """`Config`: looks up the effective settings for a model or an upstream, with their origins."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -55,7 +53,7 @@ class _General(Generic[T]):
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
 
-    def __get__(self, config: Config, owner: type) -> T:
+    def __get__(self, config: "Config", owner: type) -> T:
         return config.value(self._name)
 
 

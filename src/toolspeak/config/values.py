@@ -1,7 +1,5 @@
 """Building blocks of the configuration: secrets, origins, the fields of each table, and one layer of settings."""
 
-from __future__ import annotations
-
 import secrets
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, TypeAlias
@@ -109,7 +107,7 @@ class NamedUpstream(msgspec.Struct, frozen=True):
     provider: str
     protocol: str  # the resolved protocol, never empty
     api_key: Secret  # empty if the client's own key is forwarded
-    row: UpstreamRow
+    row: "UpstreamRow"
 
 
 class GeneralSettings(msgspec.Struct, frozen=True):

@@ -3,8 +3,6 @@
 Storage and wire formats are defined elsewhere. Nothing here parses model text.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from inspect import cleandoc
 from types import UnionType
@@ -250,7 +248,7 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
     #: Output tokens spent on reasoning.
     reasoning_tokens: int = 0
 
-    def __add__(self, other: Usage) -> Usage:
+    def __add__(self, other: "Usage") -> "Usage":
         pairs = zip(msgspec.structs.astuple(self), msgspec.structs.astuple(other), strict=True)
         return Usage(*(min(sum(pair), MAX_TOKEN_COUNT) for pair in pairs))
 

@@ -3,8 +3,6 @@
 A body is the part of a call block that contains the calls. Its reader passes what it finds to call builders.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from functools import lru_cache
@@ -119,7 +117,7 @@ class Steps:
         """Read one step from `pos`. Returns the new position, or MORE if more text is needed."""
         raise NotImplementedError
 
-    def _feed_inner(self, inner: Body, buf: str, pos: int, final: bool) -> int:
+    def _feed_inner(self, inner: "Body", buf: str, pos: int, final: bool) -> int:
         """Read one step by delegating to `inner`."""
         new = inner.feed(buf, pos, final)
         self.state = inner.state

@@ -1,7 +1,5 @@
 """Resolve a model to an upstream: `provider:model`, a Python function, or a custom upstream."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeAlias, cast, get_args
@@ -138,7 +136,7 @@ class InterpreterModel:
         """The model. Raises ConfigError if its configuration is invalid."""
         return self._resolve()
 
-    def interpreter(self, secret: bytes, tenant: str) -> Interpreter:
+    def interpreter(self, secret: bytes, tenant: str) -> "Interpreter":
         """Return what the engine needs to know about the model."""
         from ..engine.turn.interpretation import Interpreter  # imports the dialects, which few programs need
 

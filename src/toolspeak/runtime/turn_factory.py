@@ -3,8 +3,6 @@
 For each request, this recalls tools, looks up the model's capabilities, chooses a plan and derives the nonces.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from functools import cache, partial
@@ -49,7 +47,7 @@ def checked_templates(templates: Mapping[str, str] | None) -> Mapping[str, str] 
 
 
 @cache
-def _engine() -> type[Engine]:
+def _engine() -> "type[Engine]":
     """Import the engine on first use, because programs without tools then start in half the time."""
     from ..engine.turn.engine import Engine
 

@@ -3,8 +3,6 @@
 `open_store` returns a `Store`; its `journal` opens a session for writing. Heavy packages are imported on first use.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from ..errors import ConfigError
@@ -16,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["open_recordings", "open_store"]
 
 
-def open_store(url: str, owner: str = "", *, existing: bool = False) -> Store:
+def open_store(url: str, owner: str = "", *, existing: bool = False) -> "Store":
     """Open the sessions of one owner at `sqlite:///path`, `sqlite://` (in memory) or `postgresql://...`.
 
     With `existing`, no new store is created; NoStoreError is raised if there is none. Raises ConfigError if the URL is
@@ -30,7 +28,7 @@ def open_store(url: str, owner: str = "", *, existing: bool = False) -> Store:
     return Store(url, owner, existing=existing)
 
 
-def open_recordings(url: str, owner: str = "", *, existing: bool = False) -> Recordings:
+def open_recordings(url: str, owner: str = "", *, existing: bool = False) -> "Recordings":
     """Open the recorded requests of one owner in the database at a URL. Raises the same errors as `open_store`."""
     store = open_store(url, owner, existing=existing)
 

@@ -6,8 +6,6 @@ commit is lost, a retry repeats it. SQLite allows one writer at a time, so write
 error codes, never by their texts.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sqlite3
@@ -44,7 +42,7 @@ def nothing() -> None:
     """Do nothing."""
 
 
-_all: weakref.WeakSet[Database] = weakref.WeakSet()
+_all: "weakref.WeakSet[Database]" = weakref.WeakSet()
 
 
 class Database:

@@ -5,8 +5,6 @@ JSON in text columns. `migrations` creates the tables and must not import this m
 after its release.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -34,12 +32,12 @@ class now(FunctionElement[float]):
 
 
 @compiles(now, "sqlite")
-def _now_sqlite(element: now, compiler: SQLCompiler, **_: object) -> str:  # pyright: ignore[reportUnusedFunction]
+def _now_sqlite(element: now, compiler: "SQLCompiler", **_: object) -> str:  # pyright: ignore[reportUnusedFunction]
     return "((julianday('now') - 2440587.5) * 86400.0)"
 
 
 @compiles(now, "postgresql")
-def _now_postgresql(element: now, compiler: SQLCompiler, **_: object) -> str:  # pyright: ignore[reportUnusedFunction]
+def _now_postgresql(element: now, compiler: "SQLCompiler", **_: object) -> str:  # pyright: ignore[reportUnusedFunction]
     return "extract(epoch from clock_timestamp())::double precision"
 
 

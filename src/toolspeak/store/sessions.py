@@ -3,8 +3,6 @@
 A `Store` is bound to one owner and must never return another owner's sessions.
 """
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Iterable
 from typing import Any, Final, Self
@@ -63,7 +61,7 @@ class Store:
         self.database = url if isinstance(url, Database) else Database(url, existing=existing, read_only=True)
         self.owner = escape(owner)
 
-    def of(self, owner: str) -> Store:
+    def of(self, owner: str) -> "Store":
         """Return the store of another owner in the same database."""
         return Store(self.database, owner)
 

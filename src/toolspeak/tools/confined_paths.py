@@ -4,8 +4,6 @@ Checking a path and opening it afterwards would be a race: a link could be swapp
 is opened relative to a folder that is already open, and links are resolved one component at a time.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re
@@ -87,7 +85,7 @@ class ConfinedRoot:
                 yield OpenedFile(descriptor, status, place.path)
 
     @contextmanager
-    def locked(self, path: str) -> Generator[LockedFile]:
+    def locked(self, path: str) -> "Generator[LockedFile]":
         """Lock a file for writing, against all threads and processes that use this lock. The file may be missing.
 
         The lock is on the folder, because each write replaces the file. If the folder is missing too, it is on the

@@ -3,8 +3,6 @@
 The docstrings of the tools and the error texts are read by the model.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -167,7 +165,7 @@ class _Files:
         self._known.remember(context.session, file.path, data)
         return text
 
-    def _write(self, path: str, context: CallContext, edit: Callable[[FileState | None], bytes]) -> _Written:
+    def _write(self, path: str, context: CallContext, edit: Callable[[FileState | None], bytes]) -> "_Written":
         """Replace the content of a file by what `edit` makes of it, while the file is locked."""
         with self._root.locked(path) as file:
             before = file.read(MAX_FILE_BYTES)

@@ -4,8 +4,6 @@ It is deterministic and uses neither network nor clock: the same script always g
 public API, so applications can use it in their own tests.
 """
 
-from __future__ import annotations
-
 import inspect
 import random
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterator, Sequence
@@ -41,7 +39,7 @@ Chunk: TypeAlias = int | Sequence[int] | Randomly | None
 class Turn(msgspec.Struct, frozen=True):
     """A scripted turn: its content, and optional settings."""
 
-    content: Script
+    content: "Script"
     finish: FinishReason | None = None
     usage: Usage | None = None
     #: How to cut this turn. None means as set for the `Scripted` upstream.

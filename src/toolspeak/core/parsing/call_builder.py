@@ -4,8 +4,6 @@ The reader of a dialect supplies the name, the argument tokens and the end. The 
 streams a call that is certain, and decides about any other call at its end.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Sequence
 from itertools import takewhile
@@ -54,7 +52,7 @@ class CallBuilder:
     """Builder of one candidate call."""
 
     def __init__(
-        self, context: ParseContext, evidence: Evidence, waits: bool = False, block: Sequence[CallBuilder] = ()
+        self, context: ParseContext, evidence: Evidence, waits: bool = False, block: "Sequence[CallBuilder]" = ()
     ) -> None:
         self._context = context
         self._block = block  # the candidates of the same block, possibly including this one
@@ -196,7 +194,7 @@ class CallBuilder:
                 earlier.resolve_tail(answer_end=True)  # only this call follows
         self._go_live()
 
-    def _waiting_before(self) -> list[CallBuilder]:
+    def _waiting_before(self) -> "list[CallBuilder]":
         """Return the complete calls before this one that were waiting for the end of the block."""
         since_done = list(takewhile(lambda other: other.state != "done", reversed(self._block)))
         return [other for other in reversed(since_done) if other.state == "tail"]

@@ -5,8 +5,6 @@ prose with calls in a dialect. It is written in the flavour that the upstream su
 flavour cannot express is dropped with a note, because answers are always validated afterwards.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
 
@@ -248,11 +246,11 @@ def _response_format(constraint: Constraint) -> JSONObject:
     return {"response_format": {"type": "json_schema", "json_schema": _json_schema(constraint)}}
 
 
-def _grammar_as(field: str) -> _Write:
+def _grammar_as(field: str) -> "_Write":
     return lambda constraint: {field: (_LARK_MARK if constraint.flavour == "lark" else "") + constraint.grammar}
 
 
-def _structured(field: str) -> _Write:
+def _structured(field: str) -> "_Write":
     return lambda constraint: {"structured_outputs": {field: constraint.schema or constraint.grammar}}
 
 

@@ -4,8 +4,6 @@ Profiles come from a built-in table (`profiles.toml`), from probes, and from ove
 Lookups send no requests and never fail: an unknown model is assumed to have no native tool calling.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -137,7 +135,7 @@ class Table(msgspec.Struct, frozen=True):
     models: dict[str, JSONObject] = {}
     families: tuple[Family, ...] = ()
 
-    def over(self, other: Table) -> Table:
+    def over(self, other: "Table") -> "Table":
         """Merge two tables; this one takes precedence."""
         return Table(
             {**other.providers, **self.providers}, {**other.models, **self.models}, self.families + other.families

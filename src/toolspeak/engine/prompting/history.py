@@ -7,8 +7,6 @@ that they cannot close, their control tokens are neutralised, and long results a
 Rendering a message never depends on later messages, so a growing conversation keeps its cached prefix.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping
 from functools import lru_cache, partial
@@ -177,7 +175,7 @@ class _RenderedGroups:
         self._size = 0
 
     def get(
-        self, style: tuple[object, ...], group: tuple[Message, ...], renderer: Callable[[], _HistoryRenderer]
+        self, style: tuple[object, ...], group: tuple[Message, ...], renderer: "Callable[[], _HistoryRenderer]"
     ) -> Projection:
         key = (style, *map(id, group))
         kept = self._young.get(key)

@@ -4,8 +4,6 @@ As long as it may, its beginning is held back. Each language lists openers: sequ
 between. They are matched character by character, so a beginning that cannot match any opener is released at once.
 """
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 
@@ -50,7 +48,7 @@ def _may_continue(text: str) -> bool:
 
 
 @lru_cache(maxsize=1)
-def _openers() -> tuple[_Openers, ...]:
+def _openers() -> "tuple[_Openers, ...]":
     return tuple(_Openers(language(name)) for name in LANGUAGES)
 
 
@@ -64,7 +62,7 @@ class _Trie:
         self.is_end = False
 
     @classmethod
-    def of(cls, pattern: str) -> _Trie:
+    def of(cls, pattern: str) -> "_Trie":
         """Build the trie of all phrases that a pattern of groups, `|` and `?` matches."""
         root = cls()
         for phrase in spell_out(pattern):

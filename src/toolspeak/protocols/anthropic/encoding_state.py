@@ -4,8 +4,6 @@
 and collects a note for everything that cannot be sent.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from copy import copy
@@ -45,7 +43,7 @@ class EncodingContext:
         self._used_ids = set(ids)
         self._missing_ids = {"call": 0, "result": 0}
 
-    def for_message(self, message: Message) -> EncodingContext:
+    def for_message(self, message: Message) -> "EncodingContext":
         """Return the context for a message, whose protocol may differ from that of the request."""
         if not message.protocol or (message.protocol == PROTOCOL) == self.same_protocol:
             return self

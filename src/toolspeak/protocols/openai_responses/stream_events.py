@@ -4,8 +4,6 @@ The structs declare only the fields that toolspeak uses; decoding skips the rest
 because servers send different types.
 """
 
-from __future__ import annotations
-
 import msgspec
 
 from ...core.events import Failure
@@ -100,7 +98,7 @@ class NumberedTemplate(FramewiseTemplate):
         self._position = position if any(value is not None for value in position) else ()
 
     @classmethod
-    def from_frame(cls, read: bytes, name: str, payload: bytes) -> NumberedTemplate | None:
+    def from_frame(cls, read: bytes, name: str, payload: bytes) -> "NumberedTemplate | None":
         """Derive a template from the last frame of a read, or return None if that is impossible."""
         head = b"event: " + name.encode() + b"\ndata: " if name else b"data: "
         if not read.endswith(head + payload + _END) or _CR in read or _LF in payload:

@@ -6,8 +6,6 @@ encoding the events. Only text is passed through; all other events and the end o
 event contains the id of the reply, the encoder uses the upstream's id, so that the stream has only one.
 """
 
-from __future__ import annotations
-
 import json
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
@@ -39,7 +37,7 @@ class RawBatch(list[Event]):
     covers: int
     identity: Identity
 
-    def after(self, events: list[Event]) -> RawBatch:
+    def after(self, events: list[Event]) -> "RawBatch":
         """Return a batch for the processed events. It keeps the bytes if the events they cover are unchanged."""
         if len(events) == 1 == len(self) and events[0] is self[0]:
             return self  # the common case

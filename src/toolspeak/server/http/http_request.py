@@ -1,7 +1,5 @@
 """One HTTP request on a client connection, and its response: the ASGI messages, and what they become on the wire."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, MutableMapping
@@ -55,7 +53,7 @@ class HttpRequest:
 
     def __init__(
         self,
-        connection: ClientConnection,
+        connection: "ClientConnection",
         scope: Scope,
         *,
         keep_alive: bool = True,

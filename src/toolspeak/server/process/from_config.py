@@ -1,7 +1,5 @@
 """Build the parts of a server from its configuration: gateway, access rules, secrets to redact."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -83,7 +81,7 @@ def _with_fallbacks(config: Config, name: str) -> list[str]:
     return names
 
 
-def _loops(config: Config) -> Mapping[str, LoopTools]:
+def _loops(config: Config) -> "Mapping[str, LoopTools]":
     """Map each key name to the tools that the server runs for that key."""
     rows = config.server_tools()
     if not rows:

@@ -1,7 +1,5 @@
 """Lifecycle of a server process: counting requests, readiness, draining and shutdown."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable
@@ -62,7 +60,7 @@ class Lifecycle:
         self,
         metrics: Metrics | None = None,
         others: Callable[[], tuple[Counters, ...]] = lambda: (),
-        tracer: Spans | None = None,
+        tracer: "Spans | None" = None,
         access_log: bool = False,
     ) -> None:
         self.metrics = metrics or Metrics()

@@ -6,8 +6,6 @@ something has to wait, such as a retry or a parser that needs a worker thread, t
 other exchange does from its start (`Exchange`).
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Mapping
@@ -35,7 +33,7 @@ _log = logging.getLogger("toolspeak.server")
 class FastExchange(Exchange):
     """One request and its answer. `finished` is called at the end, and `goes_on` if the rest needs a task."""
 
-    _http: HttpRequest
+    _http: "HttpRequest"
     _context: RequestContext
     finished: Callable[[], None]
     goes_on: Callable[[], None]
@@ -91,7 +89,7 @@ class FastExchange(Exchange):
         if protocol == RESPONSES:
             self._previous = PreviousResponses(target.maker.tool_memory, target.tenant, protocol, body)
 
-    def start_now(self, http: HttpRequest, context: RequestContext) -> bool:
+    def start_now(self, http: "HttpRequest", context: RequestContext) -> bool:
         """Send the request upstream. Returns False if there is no idle connection."""
         planned, target, request = self._known()
         turn = planned.turn

@@ -5,8 +5,6 @@ But if server tools ran before an error or a disconnect, the key is marked as co
 twice for one key. The answer of a deleted response is never replayed.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, MutableMapping
 from functools import partial
@@ -70,7 +68,7 @@ class IdempotencyKeys:
     def __init__(self) -> None:
         self._running: set[tuple[str, str]] = set()
 
-    def of(self, scope: Scope, conversation: ToolMemory, tenant: str, body: bytes) -> IdempotentRequest | None:
+    def of(self, scope: Scope, conversation: ToolMemory, tenant: str, body: bytes) -> "IdempotentRequest | None":
         """Claim the idempotency key of a request until the request ends; return None if it has no key.
 
         Raises IdempotencyKeyInUse, or UsageError if the key is malformed.
@@ -106,7 +104,7 @@ class IdempotentRequest:
         self._size = 0
         self._complete = False
 
-    def __enter__(self) -> IdempotentRequest:
+    def __enter__(self) -> "IdempotentRequest":
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -4,8 +4,6 @@ Only the configuration decides where requests go. A gateway is immutable: a new 
 the old one is closed after its last request.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -170,7 +168,7 @@ class Gateway:
         secret: bytes,
         aliases: Mapping[str, str] | None = None,
         probes: ProbeScheduler | None = None,
-        loops: Mapping[str, LoopTools] | None = None,
+        loops: "Mapping[str, LoopTools] | None" = None,
         interpreter: InterpreterModel | None = None,
     ) -> None:
         self._interpreter = interpreter
@@ -288,7 +286,7 @@ class Gateway:
         await tools.prepare()
         return tools.make(target.maker, request, target.settings, target.tenant, notes, chosen, see)
 
-    def server_tools(self, caller: Caller) -> LoopTools | None:
+    def server_tools(self, caller: Caller) -> "LoopTools | None":
         """Return the tools that the server runs for a caller: those of its key, or else those of the web page."""
         key = caller.key or caller.session_key
         tools = self._server_tools.get(key.name) if key is not None else None

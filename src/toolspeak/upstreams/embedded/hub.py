@@ -5,8 +5,6 @@
 are used without contacting the hub.
 """
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import re
@@ -149,7 +147,7 @@ def obtain(
     return folder / files[0].cache_path
 
 
-def _download_missing(hub: _Hub, files: list[HubFile], folder: Path, parts: Path, follower: DownloadListener) -> None:
+def _download_missing(hub: "_Hub", files: list[HubFile], folder: Path, parts: Path, follower: DownloadListener) -> None:
     total = sum(file.bytes for file in files)
     missing = {file.path for file in files if not _matches(folder / file.cache_path, file)}
     if shutil.disk_usage(folder).free < sum(file.bytes for file in files if file.path in missing) * _SPACE_FACTOR:

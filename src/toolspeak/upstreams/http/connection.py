@@ -5,8 +5,6 @@ many are buffered, reading from the socket pauses (back-pressure). Each connecti
 deadline only when it fires. This makes it cheap to move the deadline.
 """
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -188,8 +186,8 @@ class HttpConnection(asyncio.Protocol):
         self,
         loop: asyncio.AbstractEventLoop,
         timeouts: Timeouts,
-        keep: Callable[[HttpConnection], None],
-        lost: Callable[[HttpConnection], None],
+        keep: "Callable[[HttpConnection], None]",
+        lost: "Callable[[HttpConnection], None]",
     ) -> None:
         self.response = HttpResponse()
         #: Whether a byte of the current response has arrived.

@@ -6,8 +6,6 @@ results, the hidden rounds are inserted again and the calls get their original i
 a database is configured.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -63,7 +61,7 @@ class LoopMemory:
         restored = tuple(each for message in messages for each in self._with_rounds(message, restorer))
         return restored, (_LOST_NOTE,) if restorer.lost else ()
 
-    def _with_rounds(self, message: Message, restorer: _Restorer) -> Iterator[Message]:
+    def _with_rounds(self, message: Message, restorer: "_Restorer") -> Iterator[Message]:
         """Yield a message with the hidden messages that belong before and after it."""
         stored = self._find(message, restorer)
         if stored is None:
@@ -81,7 +79,7 @@ class LoopMemory:
         yield msgspec.structs.replace(message, parts=parts, calls=(*assistant.calls, *message.calls))
         yield results
 
-    def _find(self, message: Message, restorer: _Restorer) -> _StoredRounds | None:
+    def _find(self, message: Message, restorer: "_Restorer") -> _StoredRounds | None:
         for call in message.calls:
             if not call.id.startswith(_ID_PREFIX):
                 continue

@@ -5,8 +5,6 @@ requires a sandbox, and files can be written only in the work directory and only
 run only if the configuration declares them read-only; the others return an error.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -97,7 +95,7 @@ def _sources(row: ServerToolsRow, state: State, variables: Mapping[str, str], lo
 class _ReadOnly:
     """MCP servers whose read-only tools can run. Other tools would need approval, so they return an error."""
 
-    def __init__(self, servers: McpServers) -> None:
+    def __init__(self, servers: "McpServers") -> None:
         self._servers = servers
         self.notes = servers.notes
 
