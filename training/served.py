@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from toolspeak import AsyncClient
-from toolspeak.cli.config import loaded
+from toolspeak.cli.config import load_config
 from toolspeak.core.types import Message, TextPart, Tool, ToolCall, ToolResult
 from toolspeak.evaluation.statistics import wilson
 
