@@ -4,8 +4,6 @@ Values that can only be text are streamed. Other values are buffered and parsed 
 as it was written: entities are not decoded. `tag_ends` decides which tag ends the value.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache

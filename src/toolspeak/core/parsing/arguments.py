@@ -6,8 +6,6 @@ to its schema and emitted. Properties that the schema forbids or cannot place wa
 schema constrains an object as a whole, the whole object is held.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import msgspec

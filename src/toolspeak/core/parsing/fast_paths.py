@@ -5,8 +5,6 @@ contains something that only the reader can handle. Text whose meaning is still 
 result is always the same as without the fast path.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Callable

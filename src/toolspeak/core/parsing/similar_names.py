@@ -1,7 +1,5 @@
 """Search for the tool that a misspelt name probably means. It must stay cheap, because models can invent many names."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from difflib import SequenceMatcher
 from heapq import nlargest

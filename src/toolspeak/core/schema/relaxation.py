@@ -4,8 +4,6 @@ Older drafts, OpenAPI and common misspellings are translated. What cannot be und
 nothing. This module never raises and fetches nothing. The caller has limited the depth of the schema.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from copy import deepcopy

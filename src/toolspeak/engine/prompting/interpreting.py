@@ -5,8 +5,6 @@ turn, and the instruction stands before the answer, so that both stay in the pro
 line and cannot end the quotation. Callers must check the calls: a small model may invent some.
 """
 
-from __future__ import annotations
-
 from ...core.types import Message, TextPart
 from .escaping import shorten
 

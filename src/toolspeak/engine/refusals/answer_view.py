@@ -5,8 +5,6 @@ beginning and end, with placeholders for quotations and tool names. The words in
 the tool covers. Nothing here depends on a phrase or a language.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from unicodedata import normalize

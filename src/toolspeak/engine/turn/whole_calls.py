@@ -5,8 +5,6 @@ from the general reader, which reads a sample. It also reads every answer that d
 name, its arguments and white space in JSON, and every call whose arguments are not plain or do not fit their schema.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from functools import lru_cache

@@ -5,8 +5,6 @@ no time of its own. Only exactly rounded operations are used, in a fixed order, 
 machine and its hash is known in advance. Only the GGUF features of the default model and its adapter are supported.
 """
 
-from __future__ import annotations
-
 import math
 import mmap
 import struct
