@@ -87,9 +87,6 @@ class DoctorTarget(msgspec.Struct, frozen=True):
         return redacted_url(self.base_url) or "in this process"
 
 
-# ---- targets
-
-
 def doctor_targets(
     config: Config, upstream: str = "", model: str = "", patience: float = PATIENCE
 ) -> list[DoctorTarget]:
@@ -148,9 +145,6 @@ def _single_try_upstream(base_url: str, key: str, protocol: str, provider: str, 
     """Create an upstream without retries and with short timeouts, so failures are visible."""
     timeouts = Timeouts(min(_CONNECT, patience), patience, patience, 2 * patience)
     return ListingUpstream(base_url, key, protocol, timeouts, provider=provider, retry=Retry(most=0))
-
-
-# ---- examination
 
 
 class _Examination:

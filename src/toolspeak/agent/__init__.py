@@ -212,8 +212,6 @@ class AsyncAgent:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    # ---- one task
-
     def _emit(self, event: AgentEvent) -> None:
         if self._on_event is not None:
             self._on_event(event)

@@ -182,8 +182,6 @@ class TaskRun:
         """Return the partial answer to the current request, if any."""
         return msgspec.structs.replace(fold(self._events), requests=1) if self._events else None
 
-    # ---- model requests
-
     async def _ask(self, ask: AskModel, deadline: float | None) -> RoundInput:
         _log.info("round %d started%s", ask.number, " for a summary" if ask.summary else "")
         self._emit(events.RoundStarted(ask.number, ask.summary))
@@ -237,8 +235,6 @@ class TaskRun:
                 self._emit(events.ThoughtPiece(event.text))
         if text:
             await run_to_completion(self._journal.stream(text))
-
-    # ---- tool calls
 
     async def _execute(self, rounds: Rounds, execute: Execute) -> RoundInput:
         names = ", ".join(one_line(record.call.name, _MAX_LOGGED_CHARS) for record in execute.round.calls)

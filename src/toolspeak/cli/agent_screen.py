@@ -278,9 +278,6 @@ class LiveScreen:
         return Text("\n".join(lines[-max(self._console.height - 2, 1) :]))
 
 
-# ---- approval prompts
-
-
 def question_text(question: Question) -> str:
     """Format the complete approval request. Lines are indented so that none can imitate a prompt."""
     lines = "\n".join(f"  {line}" for line in escape(_arguments_text(question)).split("\n"))

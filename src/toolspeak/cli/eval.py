@@ -177,9 +177,6 @@ def command(**values: object) -> None:
         sys.exit(_NO_ANSWERS if silent else _SOME_ERRORS)
 
 
-# ---- settings and cases
-
-
 def _suite(options: _EvalOptions, config: Config) -> Suite:
     if options.suite == "builtin":
         from ..evaluation.builtin import Builtin
@@ -306,9 +303,6 @@ def _other_settings(config: Config, model: str) -> tuple[str, ...]:
     return tuple(f"{name}={getattr(mine, name)}" for name in names if getattr(mine, name) != getattr(usual, name))
 
 
-# ---- run
-
-
 def _run_cases(
     options: _EvalOptions, client: AsyncClient, suite: Suite, journal: ResultsFile, work: Work
 ) -> tuple[bool, bool]:
@@ -327,9 +321,6 @@ def _run_cases(
         except KeyboardInterrupt:
             return True, False
     return False, run.given_up or (missing > 0 and not run.answered)
-
-
-# ---- results
 
 
 def _report(options: _EvalOptions, suite: Suite, journal: ResultsFile, work: Work) -> EvalReport:
@@ -379,9 +370,6 @@ def _report_errors(journal: ResultsFile, work: Work, count: int) -> None:
     # Remove control characters, because the error contains server output.
     click.echo(f"error: {count} cases failed; the first was {first.case}: {printable(first.error, ' ')}", err=True)
     click.echo("hint: run the same command to retry them", err=True)
-
-
-# ---- progress
 
 
 class EvalProgress:

@@ -73,9 +73,7 @@ class Config:
     def __repr__(self) -> str:
         return f"<Config from {', '.join(layer.where or layer.source for layer in self._layers)}>"
 
-    # ---- single settings
-
-    # `GeneralSettings` documents them.
+    # `GeneralSettings` documents these settings.
     model = _General[str]()
     base_url = _General[str]()
     adapter = _General[str]()
@@ -126,8 +124,6 @@ class Config:
         for setting in self.tables():
             if setting.name.endswith(".dialect"):
                 check_fields(Settings, {"dialect": setting.value}, str(setting.origin))
-
-    # ---- services for other packages
 
     def environment(self) -> Mapping[str, str]:
         return dict(self._environment)
@@ -202,8 +198,6 @@ class Config:
             return Secret()
         return Secret(next((value for name in row.keys if (value := self._environment.get(name))), ""))
 
-    # ---- named upstreams
-
     def upstream_names(self) -> tuple[str, ...]:
         """Return the names of the configured upstreams, in the order in which they are tried for a model."""
         return tuple(dict.fromkeys(name for layer in self._layers for name in layer.tables.get("upstreams", {})))
@@ -231,8 +225,6 @@ class Config:
     def server_tools(self) -> dict[str, ServerToolsRow]:
         """Return the `[server_tools.NAME]` tables (tools that the proxy runs itself), by name."""
         return {name: ServerToolsRow(**fields) for name, fields in self._rows("server_tools").items()}
-
-    # ---- lookup
 
     def value(self, name: str) -> Any:
         return self._find(name)[0]

@@ -246,8 +246,6 @@ def _text_fast_path(json: JSONParser, keep: Callable[[str], None], index: int | 
     return ArgumentFastPath(stops, escape_text, keep, index, read, json.remaining_chars, json.count_chars)
 
 
-# ---- nonce
-
 #: Maximum length of a nonce with its label and punctuation. Models write `k7`, `"k7"`, `(k7)`, `mark=k7` or
 #: `nonce: k7`. The nonce itself must match exactly. Any other word in its place is a miscopied nonce: the call is
 #: rejected, but reported as intended.

@@ -170,8 +170,6 @@ class BlockReader:
             self.state = "done"
         return pos
 
-    # ---- between calls
-
     def _may_be_prose(self, body: NamedCall) -> bool:
         """Whether this may be prose before the call, as in `<tool_call>Let me see: {...}`."""
         return not self._calls and not body.started and bool(self._opening.stops) and self._opening.wrapper == "strong"

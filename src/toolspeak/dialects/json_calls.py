@@ -111,8 +111,6 @@ class JsonCalls(Body):
         """Whether the value may still be something other than calls, so that anything unusual rejects it."""
         return self.block.evidence.wrapper != "strong" and not self.block.has_started
 
-    # ---- reading
-
     def feed(self, buf: str, pos: int, final: bool) -> int:
         json = self._json
         calls_before = self.block.context.calls_seen
@@ -204,8 +202,6 @@ class JsonCalls(Body):
         assert frame.builder is not None  # only objects have keys
         frame.builder.fail(reason)
         frame.has_name = frame.refused = True
-
-    # ---- the meaning of tokens
 
     def _token(self, token: Token) -> None:
         if self._mode == "arguments":

@@ -118,8 +118,6 @@ class TagCalls(Body):
         self._parameters.end(missing)
         self.state = "done"
 
-    # ---- the opening tag
-
     def _open(self, buf: str, pos: int, final: bool) -> int:
         tag = lex_tag(buf, pos, final)
         assert not isinstance(tag, int)  # the block reader has already checked this tag
@@ -227,8 +225,6 @@ class TagCalls(Body):
         if ahead is None:
             return MORE
         return self._go_live(at) if ahead else self._fail(pos)
-
-    # ---- stored bodies
 
     def _first(self, buf: str, pos: int, final: bool) -> int:
         """Decide how to read the body of a tag named after a tool: JSON, declared parameters, or text to store."""

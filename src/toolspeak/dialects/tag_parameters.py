@@ -124,8 +124,6 @@ class TagParameters:
         self._block.is_lost = True
         return self._fail(pos, "wrong_close_tag")
 
-    # ---- parameters that arrive in one piece
-
     def _first(self, buf: str, pos: int, final: bool) -> int:
         self._phase = TagParameters._between
         return self._take_whole(buf, pos, final) or self._between(buf, pos, final)
@@ -162,8 +160,6 @@ class TagParameters:
         place.equals = bool(tag.value)
         place.side_effects = self._block.context.side_effects(self._builder.name)
         return read_whole_text(place, tag.name, tag_prefix(buf, at, tag.name), buf, tag.end, final)
-
-    # ---- between parameters
 
     def _between(self, buf: str, pos: int, final: bool) -> int:
         at = skip_blank(buf, pos, final)
@@ -309,8 +305,6 @@ class TagParameters:
             return self._begin(self._key, tag)
         return self._begin(self._key, Tag("open", "", self._key, {}, tag.end))
 
-    # ---- JSON instead of parameter tags
-
     def _json(self, buf: str, pos: int, final: bool) -> int:
         arguments = self._arguments
         assert arguments is not None
@@ -353,8 +347,6 @@ class TagParameters:
             return pos
         self.state = "done" if tag.name in (self.place.own, self._container) else "open"
         return tag.end
-
-    # ---- values
 
     def _begin(self, key: str, tag: Tag) -> int:
         """Start reading the value of `key` after its opening `tag`."""
@@ -433,8 +425,6 @@ class TagParameters:
             return self._fail(at, "too_many_repairs")
         self._builder.note(Note("missing_closer", self._key[:64]))
         return at
-
-    # ---- the end
 
     def _end_here(self, pos: int) -> int:
         """End a call that has no closing tag, because other text follows its parameters."""

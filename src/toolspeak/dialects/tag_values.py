@@ -237,8 +237,6 @@ class TagValue(Steps):
         self.state = "done"
         return pos
 
-    # ---- streamed values
-
     def _lead(self, buf: str, pos: int, final: bool) -> int:
         """Decide from the first characters whether to stream the value. One in a CDATA section is held."""
         at = _skip_indent(buf, pos) if self._place.markup else pos
@@ -352,8 +350,6 @@ class TagValue(Steps):
         "]": _flow_noise,
         "<": _flow_tag,
     }
-
-    # ---- buffered values
 
     def _hold(self, buf: str, pos: int, final: bool) -> int:
         end = match_start(self._stops.search, buf, pos)

@@ -304,8 +304,6 @@ def add_element(children: JSONObject, key: str, value: JSONValue) -> None:
         children[key] = [children[key], value]
 
 
-# ---- YAML
-
 _MAX_YAML_LINES = 20_000
 _MAX_YAML_DEPTH = 32
 _YAML_KEY = re.compile(rf"""(?:"([^"]{{1,128}})"|'([^']{{1,128}})'|({TOOL_NAME}))[ \t]*:(?:[ \t]+(.*))?$""").match

@@ -148,8 +148,6 @@ class CompactingTurn:
         self.outcome: TurnOutcome | None = None
         self.tool_seconds = 0.0
 
-    # ---- the interface of a turn
-
     @property
     def requests_sent(self) -> int:
         return sum(turn.requests_sent for turn in self._turns)
@@ -203,8 +201,6 @@ class CompactingTurn:
             if complaint is None or repeat == MAX_REPEATS:
                 return
             yield [Noted(self._learn(complaint))]
-
-    # ---- fitting the window
 
     @property
     def _window(self) -> int:
@@ -265,8 +261,6 @@ class CompactingTurn:
     async def _run(self, work: Callable[[], T]) -> T:
         """Run a computation, in a worker thread if the conversation is long."""
         return await asyncio.to_thread(work) if self._is_long else work()
-
-    # ---- summaries
 
     async def _with_summary(self, budget: int) -> tuple[tuple[Message, ...], list[Note]]:
         """Replace old rounds with a summary: a stored one if that is enough, otherwise a new one."""
@@ -339,8 +333,6 @@ class CompactingTurn:
             self._memory.learn(complaint, request_tokens(request))
         return "" if outcome.failure is not None else fold(events).text.rpartition("</think>")[2].strip()
 
-    # ---- complaints
-
     def _complaint(self, outcome: TurnOutcome) -> ContextComplaint | None:
         """Return the upstream's complaint, or None if the turn ended for another reason."""
         last, most = outcome.trace.attempts[-1], self._request.options.max_tokens
@@ -382,8 +374,6 @@ class CompactingTurn:
     def _too_long(self) -> str:
         size = f"the conversation does not fit the context window of {self._window} tokens, even after compaction"
         return f"{size}; shorten the task, or use a model with a larger window"
-
-    # ---- the end
 
     def _end(self, batch: list[Event], outcome: TurnOutcome, complaint: ContextComplaint | None = None) -> list[Event]:
         """Set the outcome of all turns. Returns the last batch, with their token usage."""

@@ -309,8 +309,6 @@ class UseLearning:
             state.use = use
             state.changed()
 
-    # ---- after a turn
-
     def turn_ended(self, turn: EndedTurn) -> None:
         """Learn from a turn."""
         if not turn.request.tools and turn.outcome.failure is None and not turn.outcome.limitations:

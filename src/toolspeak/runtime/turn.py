@@ -195,8 +195,6 @@ class EngineTurn:
         self._start()
         return next(action.request for action in self._actions if isinstance(action, AskUpstream))
 
-    # ---- without a task
-
     def start_now(self, receiver: Receiver, *, passthrough_bytes: bool = False, streams: bool = False) -> bool:
         """Send the first request at once, if that needs no waiting, and pass its events to `receiver`.
 

@@ -146,8 +146,6 @@ class App:
         else:  # a WebSocket: after the rejection, clients fall back to HTTP
             await send({"type": "websocket.close", "code": 1008})
 
-    # ---- model requests without a task
-
     def wants(self, http: HttpRequest) -> bool:
         """Whether a request may be answered without a task, once its body has arrived."""
         scope = http.scope

@@ -188,7 +188,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork, after_in_child=_after_fork)
 
 
-# ---- schema migration: forward only, in one transaction
+# Schemas migrate forward only, in one transaction.
 
 #: Arbitrary number of the PostgreSQL advisory lock that lets one process migrate at a time.
 _MIGRATION_LOCK = 0x746F6F6C
@@ -235,8 +235,6 @@ def _revision(connection: sa.Connection) -> str | None:
         return None
     return connection.execute(sa.select(_VERSION.c.version_num)).scalar()
 
-
-# ---- errors
 
 _RETRY_AFTER = 5.0
 _RETRY_HINT = "try again in a few seconds"

@@ -78,8 +78,6 @@ def change_file(
     return (FileDiff(path, diff),) if diff else ()
 
 
-# ---- undo
-
 #: `unchanged`: the file already was as before. `refused`: it was left alone, and the reason says why.
 UndoAction: TypeAlias = Literal["restored", "deleted", "unchanged", "refused"]
 

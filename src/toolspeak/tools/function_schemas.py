@@ -96,8 +96,6 @@ def annotation_text(kind: Any) -> str:
     return ""
 
 
-# ---- docstrings
-
 #: Headings of Google and NumPy sections: those that describe parameters, and those that are dropped.
 _PARAMETERS = frozenset({"args", "arguments", "parameters", "params", "other parameters", "keyword args"})
 _OTHERS = frozenset(

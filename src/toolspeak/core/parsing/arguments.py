@@ -226,8 +226,6 @@ class Arguments:
         if len(self._open) > 1:
             self._raw.append(self._raw_writer.write(token))
 
-    # ---- values
-
     def _start_value(self, token: Token) -> None:
         kind = token[0]
         if kind == SCALAR:
@@ -350,8 +348,6 @@ class Arguments:
             return True
         return container.key in container.sent or container.schema.forbids(container.key)
 
-    # ---- arrays and objects
-
     def _streams(self, is_list: bool) -> bool:
         """Whether the array or object that begins now can be streamed part by part."""
         schema = self._open[-1].part
@@ -401,8 +397,6 @@ class Arguments:
             if key not in container.sent:
                 container.key = key
                 self._ready.append(self._begin_part() + to_json(each))
-
-    # ---- the end
 
     def abandon(self) -> None:
         """Give up on the arguments. Close what has been emitted, so that the fragments still form one object."""

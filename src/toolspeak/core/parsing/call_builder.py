@@ -255,8 +255,6 @@ class CallBuilder:
         """The index of the call; -1 until its start has been emitted."""
         return self._index
 
-    # ---- end of the call
-
     def end(self) -> None:
         """Complete the arguments and decide about the call, once its syntax is complete."""
         if self.state not in ("live", "held") or self._arguments is None:

@@ -72,8 +72,6 @@ class ParseContext:
         self._text: list[str] = []
         self._text_is_reasoning = False
 
-    # ---- tools
-
     @property
     def names(self) -> frozenset[str]:
         """The names of the available tools; empty if the tools are unknown."""
@@ -114,8 +112,6 @@ class ParseContext:
             self._near_misses[name] = self._kit.derive(SimilarNames).closest(name)
         return self._near_misses.get(name, "")
 
-    # ---- echoes: calls copied from untrusted texts
-
     def may_echo(self, name: str, broad: bool = False) -> bool:
         """Whether an untrusted text mentions this tool, so that `is_echo` must check its calls.
 
@@ -148,8 +144,6 @@ class ParseContext:
         if self._echoes is None:
             self._echoes = EchoSearch(self._untrusted, self._declared())
         return self._echoes
-
-    # ---- events
 
     @property
     def full(self) -> bool:

@@ -207,8 +207,6 @@ class _Comparison:
         self._advance()
         return False
 
-    # ---- the answer
-
     def _tight_raw(self) -> str:
         span = (self._first, len(self._raw))
         if self._window[0] != span:
@@ -235,8 +233,6 @@ class _Comparison:
             left = len(self._tight_raw()) - self._start
             self._first = last
             self._start = max(0, len(self._tight_raw()) - left)
-
-    # ---- comparison
 
     def _compare(self, place: _Place, final: bool) -> bool | None:
         if self._texts is None:

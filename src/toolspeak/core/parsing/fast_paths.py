@@ -270,8 +270,6 @@ class StrictFastPath(ArgumentFastPath):
         return [event] if event is not None else self._keep(text[:end])
 
 
-# ---- arguments that arrive in one piece
-
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.decode
 

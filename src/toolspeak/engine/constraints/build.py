@@ -235,8 +235,6 @@ _DOCUMENTS: dict[str, Callable[[_ConstraintSpec, Ledger], Shape]] = {
 }
 
 
-# ---- request fields
-
 #: The prefix by which llama.cpp and SGLang recognise a Lark grammar.
 _LARK_MARK = "%llguidance {}\n"
 

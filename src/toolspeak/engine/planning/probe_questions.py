@@ -193,8 +193,6 @@ def constrained_question(route: ProbeRoute, flavour: Flavour) -> ProbeQuestion:
     return ProbeQuestion("constraint", msgspec.structs.replace(request, options=options))
 
 
-# ---- answers
-
 _DENIED = frozenset({401, 402, 403})
 #: Status codes of temporary failures that are unrelated to the request.
 _TRANSIENT = frozenset({408, 409, 425, 429})

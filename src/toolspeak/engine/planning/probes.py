@@ -103,8 +103,6 @@ class ProbeRun:
             self._fields, tuple(self._findings), self._ranked(), self.requests, self.usage, self.unreachable
         )
 
-    # ---- the series of questions
-
     def _battery(self) -> _Script:
         yield from self._reach()
         if self.unreachable:
@@ -270,8 +268,6 @@ class ProbeRun:
         else:
             self._record("parallel", "no", evidence, parallel=False)
 
-    # ---- dialects
-
     def _dialects(self) -> _Script:
         leaked = [each.dialect for each in self._answers.get("native", ()) if each.dialect]
         tried = list(dict.fromkeys([self._profile.dialect, *leaked, *_DIALECT_SAMPLES]))
@@ -318,8 +314,6 @@ class ProbeRun:
         self._record("dialects", best.dialect, evidence, dialect=best.dialect)
         if best.marked < _MAJORITY:
             self._record("marks", "fixed", f"{best.marked} of {best.won} calls carried the nonce", marks="fixed")
-
-    # ---- constraints and streaming
 
     def _constraint(self) -> _Script:
         evidence: list[str] = []

@@ -32,8 +32,6 @@ MAX_NAME = 200
 #: Number of checked names to cache: enough for the tools of about forty agents.
 _NAME_CACHE_SIZE = 1024
 
-# ---- the tables
-
 #: Tags that some tokenisers treat as control tokens. Tags with bars (`<|...|>`) are matched by `_SHAPES`.
 _TURN_TAGS = (
     "s bos eos unk pad sop eop BOS_TOKEN EOS_TOKEN PAD start_of_turn end_of_turn start_of_image end_of_image "
@@ -175,8 +173,6 @@ def json_text(value: JSONValue, level: Level = "foreign") -> str:
     """
     return _PATTERNS[level].sub(lambda match: f"\\u{ord(match.group()):04x}", to_json(value))
 
-
-# ---- calls
 
 #: Unicode noncharacters that replace the first characters of control tokens while a call is rendered.
 _STAND_INS = {"<": "\ufdd0", "[": "\ufdd1", "]": "\ufdd2"}

@@ -41,9 +41,6 @@ _FORMATS = {
 }
 
 
-# ---- templates
-
-
 class PromptTemplate(msgspec.Struct, frozen=True):
     """A prompt text that users can replace, with its required and optional placeholders."""
 
@@ -184,9 +181,6 @@ def template_text(name: str, templates: Mapping[str, str] | None) -> str:
 def fill(text: str, values: Mapping[str, str]) -> str:
     """Fill in all placeholders in one pass. Placeholders inside inserted values are not expanded."""
     return _PLACEHOLDER.sub(lambda match: values.get(match.group(1), match.group()), text)
-
-
-# ---- the example
 
 
 class Example(msgspec.Struct, frozen=True):

@@ -43,8 +43,6 @@ TOKENS_PER_PARAMETER = 2
 MAX_RELEVANT = 8
 
 
-# ---- tools
-
 #: How a tool is listed.
 Rung: TypeAlias = tuple[ListingStyle, ListingDetail]
 #: Used if no generated example fits its tool's schema.
@@ -141,8 +139,6 @@ def toolset_of(tools: tuple[Tool, ...]) -> Toolset:
 def _same_content(source: bytes) -> Toolset:
     return Toolset(msgspec.json.decode(source, type=tuple[Tool, ...]), cacheable=True, size=len(source))
 
-
-# ---- budget
 
 _COMPACT: tuple[Rung, ...] = tuple(("compact", detail) for detail in ListingDetail)
 _SCHEMA: tuple[Rung, ...] = tuple(("schema", detail) for detail in ListingDetail)

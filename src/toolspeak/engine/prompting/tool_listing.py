@@ -75,9 +75,6 @@ def _at_pointer(root: JSONValue, reference: str) -> JSONObject:
     return target if is_object(target) else {}
 
 
-# ---- types
-
-
 class _TypeWriter:
     """Writes the parameter types of one tool."""
 
@@ -165,8 +162,6 @@ class _TypeWriter:
         outside: JSONObject = {key: value for key, value in body.items() if key != "allOf"}
         parts = body["allOf"][:MAX_VALUES] if is_array(body["allOf"]) and depth < MAX_DEPTH else ()
         return self.type(_merged(outside, parts, self._root), depth + 1)
-
-    # ---- parameters
 
     def properties(self, body: JSONObject) -> Iterator[tuple[str, JSONValue, bool]]:
         """Yield the name and schema of each property, and whether it is required, in order of declaration."""
@@ -264,9 +259,6 @@ def _example(body: JSONObject) -> str:
     return f"e.g. {text}" if text != "..." else ""
 
 
-# ---- tools
-
-
 def signature(tool: Tool, style: ListingStyle, detail: ListingDetail) -> str:
     """Render a tool for the tool list of a prompt."""
     return _schema(tool, detail) if style == "schema" else _compact(tool, detail)
@@ -335,9 +327,6 @@ def _is_cut(key: str, value: JSONValue, detail: ListingDetail, depth: int) -> bo
     return detail >= (ListingDetail.NO_PARAMETER_DESCRIPTIONS if depth <= 1 else ListingDetail.NO_NESTED_DESCRIPTIONS)
 
 
-# ---- texts of declarations
-
-
 def declared_texts(tools: tuple[Tool, ...]) -> tuple[str, ...]:
     """Return the descriptions that may contain code, because a model may copy a call from them."""
     texts = [text for tool in tools for text in (tool.description, *_texts_in(tool.parameters, 0))]
@@ -357,8 +346,6 @@ def _texts_in(value: JSONValue, depth: int) -> Iterator[str]:
         for each in value:
             yield from _texts_in(each, depth + 1)
 
-
-# ---- relevance
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
 #: Weight of a word in the tool's name, relative to a word in its description.

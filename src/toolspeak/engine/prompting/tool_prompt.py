@@ -130,8 +130,6 @@ def _names_text(names: tuple[str, ...], describe: str, rung: Rung, used: Mapping
     return f"{signature(describing_tool(describe), *rung)}\n\n{line}"
 
 
-# ---- the parts of the tail
-
 _RESULT = "(what the tool returned)"
 
 
@@ -181,9 +179,6 @@ def _done(messages: tuple[Message, ...]) -> str:
             row["error" if result.error else "result"] = shorten(result.content, MAX_DONE_RESULT)
         rows.append(json_text(row))
     return "\n".join(rows)
-
-
-# ---- contracts
 
 
 @bounded_cache(_MAX_CACHED_TOTAL, _size)
@@ -349,9 +344,6 @@ def envelope_contract(
     return _cached_contract(
         "envelope", tools, choice, style, "envelope", nonce, budget, query, whole, describe, templates
     )
-
-
-# ---- placement
 
 
 def place(messages: tuple[Message, ...], contract: Contract, *, system_role: bool = True) -> tuple[Message, ...]:

@@ -21,8 +21,6 @@ _MAX_NAMES = 512
 #: Maximum size of the names of tools in the cache.
 _MAX_OFFER_BYTES = 512 * 1024
 
-# ---------------------------------------------------------------------------------------------- folding
-
 #: Replacements for single characters only, so folding a prefix of a text gives a prefix of the folded text.
 _FOLD: dict[int, str] = {
     **{code: normalize("NFD", chr(code))[0] for code in range(0xC0, 0x180)},
@@ -86,8 +84,6 @@ def language_by_letters(text: str) -> str:
     fits = (name for name, (letter, one_in) in _LETTERS.items() if len(re.findall(letter, text)) * one_in >= len(text))
     return next(fits, "")
 
-
-# ------------------------------------------------------------------------------------- the offered tools
 
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+").findall
 #: Words in tool names that do not indicate a topic.

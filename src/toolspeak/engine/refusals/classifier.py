@@ -83,8 +83,6 @@ def may_decline(text: str) -> bool:
     return False
 
 
-# ----------------------------------------------------------------------------------------- the language
-
 #: Beginnings of answers whose language is kept, because several questions are asked about each answer.
 _RECENT_TEXTS = 16
 _FOLDED_WORDS = re.compile(r"(?<![\w'])\w[\w']*").findall
@@ -140,9 +138,6 @@ def _languages_by_word() -> dict[str, frozenset[str]]:
     return {word: frozenset(name for name in common if word in common[name]) for word in words}
 
 
-# ------------------------------------------------------------------------------------------ the verdict
-
-
 def _judge(words: Phrases, view: AnswerView) -> Verdict | None:
     """Return the first category that fits, or None for an ordinary answer. Safety refusals are checked first."""
     name = words.language.name
@@ -169,8 +164,6 @@ def _declines_harm(words: Phrases, first: Sequence[str]) -> bool:
             return not words.has("meta", *first[: at + 1])
     return False
 
-
-# --------------------------------------------------------------------------- missing tools, missing access
 
 #: The only rule whose phrases are conditions: the model says what it would do if it had tools.
 _COUNTERFACTUAL = "if_only"
@@ -238,8 +231,6 @@ def _asks(words: Phrases, sentences: Sequence[str]) -> bool:
     questions = [sentence for sentence in sentences if words.asks(sentence)]
     return any(words.has("choice", question) and not words.has("more", question) for question in questions)
 
-
-# -------------------------------------------------------------------------- permission and announcements
 
 #: Slots whose phrases indicate that a question asks for more than permission.
 _REAL_QUESTION = ("choice", "grave", "more", "missing", "again")

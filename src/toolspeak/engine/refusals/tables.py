@@ -30,8 +30,6 @@ OTHER = "other"
 #: Placeholders in the view of an answer: for the name of an offered tool, and for a quotation.
 NAME, QUOTE = "⌘", "_"
 
-# ------------------------------------------------------------------------------------------------ rules
-
 #: A further condition for a sentence that matches a rule.
 #: `nothing`: no condition, unless the match names a purpose; then as `object`.
 #: `unless_other`: the sentence does not mention a topic that no offered tool covers.
@@ -123,9 +121,6 @@ class Rule(msgspec.Struct, frozen=True):
     pattern: str
 
 
-# --------------------------------------------------------------------------------------------- the files
-
-
 class _LanguageFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     spaces: bool
     filler: str
@@ -215,8 +210,6 @@ def _resource(path: str) -> str:
 def _one_line(pattern: str) -> str:
     return "".join(line.strip() for line in pattern.splitlines()) if "\n" in pattern else pattern
 
-
-# -------------------------------------------------------------------------------------- compiled patterns
 
 _PLAIN_GROUP = re.compile(r"(?<!\\)\((?!\?)").sub
 _SLOT = re.compile(r"\{(~?)(\w+)\}")

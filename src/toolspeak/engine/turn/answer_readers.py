@@ -215,8 +215,6 @@ def _reply_in(text: str) -> list[Event]:
     return [noted, TextDelta(content)] if content else [noted]
 
 
-# ---- decisions
-
 _DECISION_KEY = '"tools"'
 #: How many JSON documents to try, starting with the last. A model that writes more has not made a decision.
 _MAX_DOCUMENTS = 4
@@ -282,9 +280,6 @@ def _last_document(text: str) -> str:
     return ""
 
 
-# ---- copied values
-
-
 class CopiedValueFilter:
     """Rejects calls of which copied text has ended a value too early. `raw`: the pieces of the answer; it grows."""
 
@@ -301,9 +296,6 @@ class CopiedValueFilter:
 
     def close(self, cut: bool) -> list[Event]:
         return self._calls.filter(self._reader.close(cut), final=True)
-
-
-# ---- duplicate calls
 
 
 class _OpenCall:

@@ -122,8 +122,6 @@ class OutputGate:
         """Return the calls of this answer whose start has been emitted, but not their end."""
         return [call for call in self._calls.values() if call is not None and call.index >= 0]
 
-    # ---- answers
-
     def begin(self, text: TextPolicy) -> None:
         """Start the next answer."""
         if self._calls or self._failed:
@@ -220,8 +218,6 @@ class OutputGate:
     def _close_waiting(self) -> list[Event]:
         waiting, self._waiting = self._waiting, []
         return _end_unmade(waiting) if waiting else []
-
-    # ---- events
 
     def take(self, events: list[Event]) -> list[Event]:
         """Accept events; return those to emit now."""

@@ -200,8 +200,6 @@ class RequestBuilder:
         self._plan = msgspec.structs.replace(self._plan, **fields)
         return self._plan
 
-    # ---- requests
-
     def build(self, phase: PhaseName) -> Request:
         """Build the upstream request for this phase."""
         request = self._phase_request(phase)
@@ -444,8 +442,6 @@ class RequestBuilder:
         if constraint is not None:  # else the dialect cannot be enforced: calls are only parsed and checked
             self._note(constraint.notes)
         return constraint
-
-    # ---- retries
 
     def retry_request(self, phase: PhaseName, base: Request, answer: str, fault: Fault, attempt: int) -> Request:
         """Build a retry request that tells the model what was wrong and what to do."""

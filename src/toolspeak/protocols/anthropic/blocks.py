@@ -74,8 +74,6 @@ def is_block(part: Opaque) -> bool:
     return is_block_kind and is_object(part.data) and part.data.get("type") == block_type(part.kind)
 
 
-# ---------------------------------------------------------------------------------------------- finish reasons
-
 _FINISH_REASONS: dict[str, FinishReason] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -110,8 +108,6 @@ def stop_fields(reason: FinishReason, has_calls: bool, upstream_fields: JSONValu
     return fields
 
 
-# ------------------------------------------------------------------------------------------------------- usage
-
 _INPUT, _CREATED, _READ = "input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"
 _OUTPUT, _DETAILS, _THINKING = "output_tokens", "output_tokens_details", "thinking_tokens"
 
@@ -143,8 +139,6 @@ def usage_to_wire(usage: Usage, extra: JSONObject) -> JSONObject:
         fields[_DETAILS] = {_THINKING: usage.reasoning_tokens}
     return {**extra, **fields}
 
-
-# ------------------------------------------------------------------------------------------------------ errors
 
 #: HTTP statuses of error types, from https://platform.claude.com/docs/en/api/errors
 _STATUSES = {

@@ -36,9 +36,6 @@ _CALL_FIELDS = ("type", "id", "name", "input")
 _RESULT_FIELDS = ("type", "tool_use_id", "content", "is_error")
 
 
-# ------------------------------------------------------------------------------------------------------- decoding
-
-
 def decode_system(value: JSONValue) -> tuple[Message, ...]:
     """Convert the system prompt to a message. Return an empty tuple if there is no prompt."""
     parts = tuple(_decode_block(block, path) for block, path in _blocks(value, "system"))
@@ -120,9 +117,6 @@ def _result(block: JSONObject, path: str) -> ToolResult:
 def _default_layout(content: str, parts: Sequence[Media | Opaque]) -> list[JSONValue]:
     """Return the layout of a result that consists of one text followed by its other parts."""
     return [*([len(content)] if content else []), *(None for _ in parts)]
-
-
-# ------------------------------------------------------------------------------------------------------- encoding
 
 
 def encode_messages(messages: Sequence[Message], context: EncodingContext) -> tuple[JSONValue, list[JSONObject]]:
@@ -235,8 +229,6 @@ def _fits(layout: JSONValue, result: ToolResult) -> bool:
     sizes = [entry[0] if is_array(entry) else entry for entry in layout if entry is not None]
     return sum(sizes) == len(result.content) and len(layout) - len(sizes) == len(result.parts)
 
-
-# ------------------------------------------------------------------------------------------------------ content blocks
 
 _KINDS: dict[str, Literal["image", "file"]] = {"image": "image", "document": "file"}
 _TYPES = {kind: name for name, kind in _KINDS.items()}

@@ -104,8 +104,6 @@ class ReplyDecoder(BaseReplyDecoder):
         self._stop: JSONObject = {}
         self._last_event = MessagesEvent()
 
-    # ---------------------------------------------------------------------------------------------- events
-
     def _event(self, name: str, payload: bytes) -> None:
         event = self._decoded(decode_event, payload)
         if event is None:
@@ -182,8 +180,6 @@ class ReplyDecoder(BaseReplyDecoder):
             self._reason = reason
             fields = {"stop_sequence": end.stop_sequence, "stop_details": end.stop_details, "container": end.container}
             self._stop = {key: value for key, value in fields.items() if value is not None}
-
-    # ---------------------------------------------------------------------------------------------- blocks
 
     def _start_block(self, key: int | str | None, value: JSONValue) -> None:
         self._end_block(key)  # some servers give all blocks the same index
@@ -303,8 +299,6 @@ class ReplyDecoder(BaseReplyDecoder):
             return
         self._emit(CallEnd(block.call, notes=tuple(block.notes)))
 
-    # ----------------------------------------------------------------------------------------- whole replies
-
     def _whole(self, body: bytes) -> None:
         event = self._decoded(decode_event, body)
         if event is None:
@@ -342,8 +336,6 @@ class ReplyDecoder(BaseReplyDecoder):
             return None
         self._template_factory = block.append if field != "text" else TextDelta
         return EventTemplate.learn_named(read, name, payload, key, text)
-
-    # ----------------------------------------------------------------------------------------------- the end
 
     def _end(self) -> None:
         if not self._reason:

@@ -176,8 +176,6 @@ class ReplyEncoder(PassthroughEncoder):
         self._kind, self._text_head, self._current = "", b"", None
         return _frame("error", error=_error(failure))
 
-    # ---------------------------------------------------------------------------------------------- blocks
-
     def _start_block(self, block: JSONObject) -> bytes:
         number = self._next
         self._next += 1
@@ -303,9 +301,6 @@ def encode_reply(
     return to_wire(body | filled({"toolspeak": extension}))
 
 
-# -------------------------------------------------------------------------------------------- content of a whole reply
-
-
 def _generated_call_id(message: str, number: int) -> str:
     """Return an id, derived from the message id and block number, for a call that has no id."""
     return f"toolu_{message}_{number}"
@@ -412,8 +407,6 @@ def _texts(reply: Reply) -> list[JSONObject]:
     return [{"type": "text", "text": reply.text, **filled({"citations": cited})}]
 
 
-# ------------------------------------------------------------------------------------------------------ token estimate
-
 #: Size of the sample for token estimates. The rest is extrapolated, because the estimate delays the first byte.
 _SAMPLE_CHARS = 512
 #: Token overhead of each message and each tool.
@@ -446,9 +439,6 @@ def _message_texts(message: Message) -> Iterator[str]:
     yield from (part.text for part in message.parts if isinstance(part, TextPart))
     yield from (to_wire(call.arguments).decode() for call in message.calls)
     yield from (result.content for result in message.results)
-
-
-# ------------------------------------------------------------------------------------------------------ errors
 
 
 def _error(failure: Failure) -> JSONObject:

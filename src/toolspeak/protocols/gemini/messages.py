@@ -202,8 +202,6 @@ def _encode_result(result: ToolResult, names: dict[str, str], same_protocol: boo
     return {_RESULT: {**body, **without(extra, "response", "part")}, **object_or_empty(extra.get("part"))}
 
 
-# --------------------------------------------------------------------------------------------------------------- parts
-
 _INLINE, _FILE = "inlineData", "fileData"
 _BASE64 = ";base64,"
 _UNKNOWN_TYPE = "application/octet-stream"

@@ -206,8 +206,6 @@ class ReplyDecoder(WholeCallDecoder):
             yield UsageSeen(usage_from(self._usage_fields))
 
 
-# --------------------------------------------------------------------------------------------------- JSON array stream
-
 #: Matches JSON brackets and quotes. An escape sequence is matched as one token.
 _find_tokens = re.compile(rb'\\.|[\\"{}\[\]]', re.DOTALL).finditer
 _OPENING, _CLOSING = (b"{", b"["), (b"}", b"]")

@@ -127,8 +127,6 @@ def encode_choice(request: Request, rest: JSONValue) -> JSONObject:
     return without(extra, _CONFIG) | filled({_CONFIG: calling})
 
 
-# ------------------------------------------------------------------------------------------------------------- schemas
-
 #: Recursion limit, far above the depth of real schemas.
 _MAX_DEPTH = 64
 #: Keywords with 64-bit integer values, which protocol buffers encode as strings in JSON.

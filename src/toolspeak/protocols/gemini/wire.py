@@ -29,8 +29,6 @@ CANDIDATE_FIELDS = (
 #: A response with one of these fields is not passed through unchanged.
 _NON_TEXT_FIELDS = ("error", "promptFeedback", "finishReason", "finishMessage", *CANDIDATE_FIELDS)
 
-# ------------------------------------------------------------------------------------------------------- fields
-
 #: All known field names that differ between camel and snake case.
 _NAMES = (
     "systemInstruction generationConfig toolConfig functionDeclarations functionCallingConfig allowedFunctionNames"
@@ -64,8 +62,6 @@ def is_text_only(response: JSONObject) -> bool:
         is_object(part) and isinstance(part.get("text"), str) and part.keys() <= _TEXT_FIELDS for part in parts
     )
 
-
-# ---------------------------------------------------------------------------------------------- finish reasons
 
 _FINISH_REASONS: dict[str, FinishReason] = {
     "STOP": "stop",
@@ -111,8 +107,6 @@ def finish_word(reason: FinishReason, upstream_word: JSONValue = None) -> str:
     return _FINISH_WORDS.get(reason, "STOP")
 
 
-# ------------------------------------------------------------------------------------------------------- usage
-
 _PROMPT, _TOOLS, _CACHED = "promptTokenCount", "toolUsePromptTokenCount", "cachedContentTokenCount"
 _OUTPUT, _THOUGHTS, _TOTAL = "candidatesTokenCount", "thoughtsTokenCount", "totalTokenCount"
 _COMMON = frozenset((_PROMPT, _CACHED, _OUTPUT, _THOUGHTS, _TOTAL))
@@ -144,8 +138,6 @@ def usage_to_wire(usage: Usage, extra: JSONObject) -> JSONObject:
         wire[_TOOLS] = tools
     return wire | filled({_THOUGHTS: thoughts, _CACHED: usage.cached_tokens})
 
-
-# ------------------------------------------------------------------------------------------------------ errors
 
 #: HTTP statuses of error codes, from https://ai.google.dev/gemini-api/docs/troubleshooting and google.rpc.Code
 _STATUSES = {

@@ -218,9 +218,6 @@ def _encode_call(call: ToolCall, extra: JSONObject, custom: Set[str]) -> JSONObj
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": text}, **rest}
 
 
-# -------------------------------------------------------------------------------------------------- media placement
-
-
 def move_media_to_users(messages: Iterable[Message], request: Request) -> Iterator[Message]:
     """Move media to user messages, because chat completions accept media only there.
 
@@ -283,9 +280,6 @@ def _labelled_media(result: ToolResult) -> list[Part]:
 
 def _without_media(parts: Iterable[Part]) -> tuple[Part, ...]:
     return tuple(part for part in parts if not isinstance(part, Media))
-
-
-# -------------------------------------------------------------------------------------------------------- content parts
 
 
 def decode_content(content: JSONValue, path: str) -> tuple[Part, ...]:

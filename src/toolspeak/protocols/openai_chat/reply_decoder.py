@@ -273,8 +273,6 @@ def _call_identity(piece: DeltaCall) -> JSONObject:
     return {"name": name} if isinstance(name, str) else {}
 
 
-# --------------------------------------------------------------------------------------------------------- tool calls
-
 #: Matches JSON brackets and quotes. An escape sequence is matched as one token.
 _JSON_MARKS = re.compile(r'\\.|[\\"{}\[\]]', re.DOTALL).finditer
 

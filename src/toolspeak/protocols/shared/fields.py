@@ -31,9 +31,6 @@ ROUTING_FIELDS = frozenset(
 _MAX_EXCERPT_CHARS = 200
 
 
-# ------------------------------------------------------------------------------------------------------ values
-
-
 def object_or_empty(value: JSONValue) -> JSONObject:
     """Return an object unchanged, and an empty one for any other value."""
     return value if is_object(value) else {}
@@ -67,8 +64,6 @@ def take_call_extra(extras: list[JSONObject], identifier: str, name: str) -> JSO
             return without(extra, "id", "name")
     return {}
 
-
-# -------------------------------------------------------------------------------------------------------- JSON
 
 _encode = msgspec.json.Encoder().encode
 
@@ -175,8 +170,6 @@ def count(value: JSONValue) -> int:
     return int(value) if is_number and 0 < value <= MAX_TOKEN_COUNT else 0
 
 
-# ----------------------------------------------------------------------------------------------------- duplicate keys
-
 _MAX_KEY_CHARS = 80
 
 
@@ -233,8 +226,6 @@ def _reject_duplicate_keys(pairs: list[tuple[str, JSONValue]]) -> JSONObject:
         raise UsageError(f"the body contains the key `{key[:_MAX_KEY_CHARS]}` twice in one object")
     return fields
 
-
-# ------------------------------------------------------------------------------------------------------ errors
 
 #: HTTP statuses that indicate a timeout.
 _TIMEOUTS = (408, 504)

@@ -228,8 +228,6 @@ class Gateway:
             except UsageError as error:
                 raise ConfigError(f"the upstream `{config.name}`: {error.args[0]}", hint=error.hint) from error
 
-    # ---- routing
-
     def target(self, request: Request, caller: Caller = ANONYMOUS) -> Target:
         """Return the target of a request. Raises UnknownModel, or Unauthorized if a required key is missing."""
         entry = self._targets.get((id(caller), request.model, request.protocol))
@@ -385,8 +383,6 @@ class Gateway:
     def conversation(self) -> ToolMemory:
         """The memory of tools in earlier turns."""
         return ToolMemory(self._memory)
-
-    # ---- startup and shutdown
 
     def strategies(self) -> Iterator[tuple[UpstreamConfig, Strategy, tuple[str, ...]]]:
         """Yield each plan of an upstream for tool calls, with an example of its reason and the models it applies to."""

@@ -153,8 +153,6 @@ class Pages:
         allowed = ", ".join(methods_of(scope["path"])).encode()
         await respond(send, status, body, headers=[*headers, *([(b"allow", allowed)] if status == 405 else [])])
 
-    # ---- models
-
     def _names(self, caller: Caller) -> Mapping[str, str]:
         return self._gateway().models(caller)
 
@@ -239,9 +237,6 @@ def _ollama_entry(name: str) -> JSONObject:
     return {"name": name, "model": name, "modified_at": _CREATED_AT, "size": 0, "digest": "", "details": {}}
 
 
-# ---- stored responses
-
-
 class StoredResponses:
     """Handler for stored responses: `GET` and `DELETE /v1/responses/{id}`, `GET /v1/responses/{id}/input_items`.
 
@@ -320,9 +315,6 @@ def _item(response: str, number: int, value: JSONValue) -> JSONObject:
         digest = hashlib.sha256(f"{response}/{number}".encode()).hexdigest()[:32]
         item["id"] = f"{'msg' if item.get('type') == 'message' else 'item'}_{digest}"
     return item
-
-
-# ---- static files
 
 
 class _StaticFile(NamedTuple):

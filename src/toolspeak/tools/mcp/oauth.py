@@ -230,8 +230,6 @@ def _restore(context: Any, stored: _StoredLogin) -> None:
         context.protected_resource_metadata = ProtectedResourceMetadata.model_validate(stored.resource)
 
 
-# ---- client credentials
-
 _MAX_KEY_BYTES = 64 * 1024
 _MAX_MESSAGE_CHARS = 300
 

@@ -62,9 +62,6 @@ def _gap(end: int) -> bytes:
     return bytes(-end % _ALIGNMENT)
 
 
-# ---- files
-
-
 class _Tensor(NamedTuple):
     kind: int
     #: Number of weights per row, and of rows.
@@ -169,9 +166,6 @@ class _Adapter:
             return None
         first, second = (_weights(self._file, self._file.tensors[name + half]) for half in (b".lora_a", b".lora_b"))
         return first, second * (self._alpha / np.float32(len(first)))
-
-
-# ---- weights
 
 
 def _weights(file: _GgufFile, tensor: _Tensor) -> _Floats:

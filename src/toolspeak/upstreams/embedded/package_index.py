@@ -124,9 +124,6 @@ def fetch(request: FetchRequest, methods: Iterable[FetchMethod] = FETCH_METHODS)
     raise FetchFailed("; ".join(reasons))
 
 
-# ---- programs
-
-
 def _run(program: str, command: Sequence[str], request: FetchRequest) -> None:
     """Run a program that downloads. Progress is measured by the size of the files in the work folder."""
     # The program's temporary files go to the work folder too, so they are counted and certain to be removed.
@@ -179,9 +176,6 @@ def size_of(file: Path) -> int:
     with suppress(OSError):
         return file.stat().st_size
     return 0
-
-
-# ---- the index
 
 
 class _Links(HTMLParser):

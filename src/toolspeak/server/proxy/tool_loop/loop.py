@@ -255,8 +255,6 @@ class LoopTurn:
         # If tools ran last, the model made the client's calls in the same round as calls to server tools.
         yield self._end(action, mixed=tools_ran)
 
-    # ---- one turn
-
     def _plan_turn(self, ask: AskModel, notes: tuple[Note, ...] = ()) -> PlannedTurn:
         context, choice = self._context, self._context.request.tool_choice
         if ask.number > 1 or ask.summary:  # the client's choice applies to the first turn only
@@ -300,8 +298,6 @@ class LoopTurn:
         self._last = msgspec.structs.replace(reply, failure=outcome.failure or reply.failure)
         return self._last
 
-    # ---- tool calls
-
     async def _run_calls(self, action: Execute) -> tuple[CallOutcome, ...]:
         """Run all calls of a round in the order an agent would use. Cancelling this coroutine cancels them."""
         began = time.monotonic()
@@ -324,8 +320,6 @@ class LoopTurn:
         output = await run_tool(executable, call.arguments, context, seconds)
         result = ToolResult(call.id, output.content, call.name, output.error, output.parts)
         return CallOutcome(result, time.monotonic() - began, output.final, output.diffs)
-
-    # ---- end of the loop
 
     def _end(self, finished: Finished, *, mixed: bool) -> list[Event]:
         """Return the last batch: the client's calls, the usage and the finish reason."""
