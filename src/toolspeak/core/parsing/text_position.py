@@ -321,7 +321,12 @@ class TextOutput:
         """Hold back calls that depend on the text after them, together with the text that contains them."""
         position = self._position
         if not self.pending:
-            self._before_pending = (position.tick_runs, position.line_head, position.previous_char, position.last_char)
+            self._before_pending = (
+                position.tick_runs,
+                position.line_head,
+                position.previous_char,
+                position.last_char,
+            )
         self.pending.add(builders, raw)
 
     def resolve(self, answer_end: bool) -> None:
