@@ -176,7 +176,7 @@ async def _measure(asked: argparse.Namespace) -> None:
     def mine(what: str, count: int) -> list[int]:
         return [at for at in range(part - 1, count, parts) if f"{what} {at}" not in kept.found]
 
-    config = loaded({"adapter": asked.adapter} if asked.adapter else None)
+    config = load_config({"adapter": asked.adapter} if asked.adapter else None)
     async with AsyncClient("embedded:", config=config) as client:
 
         async def task(what: str, at: int) -> None:
