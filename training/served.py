@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from toolspeak import AsyncClient
-from toolspeak.cli.config import loaded
+from toolspeak.cli.config import load_config
 from toolspeak.core.types import Message, TextPart, Tool, ToolCall, ToolResult
 from toolspeak.evaluation.statistics import wilson
 
@@ -176,7 +176,7 @@ async def _measure(asked: argparse.Namespace) -> None:
     def mine(what: str, count: int) -> list[int]:
         return [at for at in range(part - 1, count, parts) if f"{what} {at}" not in kept.found]
 
-    config = loaded({"adapter": asked.adapter} if asked.adapter else None)
+    config = load_config({"adapter": asked.adapter} if asked.adapter else None)
     async with AsyncClient("embedded:", config=config) as client:
 
         async def task(what: str, at: int) -> None:

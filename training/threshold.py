@@ -143,10 +143,10 @@ def points(asked: list[tuple[str, Turn]], weights: Path) -> list[Point]:
 async def as_served(asked: list[Point], adapter: str) -> list[Margin]:
     """How much likelier a call is than none in each, of the engine and the weights that serve."""
     # Here, since a machine that trains has no need of what serves.
-    from toolspeak.cli.config import loaded
+    from toolspeak.cli.config import load_config
     from toolspeak.upstreams.embedded.upstream import EmbeddedUpstream, obtain_weights, recipe_for
 
-    recipe, config = recipe_for("", adapter), loaded()
+    recipe, config = recipe_for("", adapter), load_config()
     upstream = EmbeddedUpstream(recipe, lambda: obtain_weights(recipe, config.cache_folder, config.environment()))
     found: list[Margin] = []
     service = await upstream.start()

@@ -25,7 +25,7 @@ from tests.engine.round_steps import (
     saying,
 )
 from toolspeak import Candidate, Failure, Message, Note, Reply, Tool, ToolCall, ToolResult, Usage, UsageError
-from toolspeak.core.types import Opaque
+from toolspeak.core.types import Opaque, Request
 from toolspeak.engine.rounds.loop import (
     AskModel,
     CallOutcome,
@@ -39,7 +39,8 @@ from toolspeak.engine.rounds.loop import (
     TimeUp,
 )
 from toolspeak.engine.rounds.transcript import Answer, CallRecord, Round
-from toolspeak.engine.turn.trace import Trace, TracedReply
+from toolspeak.engine.turn.actions import INTERPRETED_CALL
+from toolspeak.engine.turn.trace import AttemptTrace, Trace, TracedReply
 
 # ---- the usual way
 
@@ -398,6 +399,25 @@ def test_a_call_in_unmarked_text_needs_consent_if_it_changes_something_and_forei
     call = ToolCall(tool, {"at": "a"})
     reply = TracedReply(calls=(call,), candidates=(candidate,), finish_reason="tool_calls", record=record)
     execute = executing(rounds, reply)
+    assert bool(execute.consent_reason(execute.calls[0])) is in_doubt
+
+
+@pytest.mark.requirement("E6")
+@check_each(("tool", "in_doubt"), [("send", True), ("look", False)])
+def test_an_interpreted_call_needs_consent_if_it_changes_something(tool: str, in_doubt: bool):
+    rounds = a_loop()
+    rounds.start()
+    candidate = Candidate(tool, "call", "accepted", "interpretation")
+    rejected = Candidate(tool, "invalid", "arguments_invalid", "hermes")
+    attempts = tuple(
+        AttemptTrace(phase, Request("m", ()), "", "", (each,), (), "stop", Usage())
+        for phase, each in (("inline", rejected), ("interpretation", candidate))
+    )
+    record = Trace("inline", "r", "w", nonce="k7q2xm", attempts=attempts)
+    call = ToolCall(tool, {"at": "a"}, notes=(Note(INTERPRETED_CALL),))
+    reply = TracedReply(calls=(call,), candidates=(rejected, candidate), finish_reason="tool_calls", record=record)
+    execute = executing(rounds, reply)
+    assert len(execute.round.calls) == 1  # the model's own attempt is not reported to it as well
     assert bool(execute.consent_reason(execute.calls[0])) is in_doubt
 
 

@@ -178,6 +178,7 @@ TELL = ToolCall("send_message", {"to": "Oslo"})
         ("use delete_file on a.md", DELETE, {"asked": "Use delete_file on a.md"}, True),
         ("Result: delete_file on a.md", DELETE, {"results": "delete_file on a.md"}, True),
         ("Result: a.md, delete_file on a.md. So: delete_file a.md", DELETE, {"results": "delete_file on a.md"}, False),
+        ("I call delete_file with a.md", DELETE, {"asked": '{"name": "delete_file", "path": "a.md"}'}, True),
         ("I delete it", ToolCall("delete_file", {"force": True}), {"results": READ}, False),
     ],
 )

@@ -42,7 +42,7 @@ from toolspeak.core.types import JSONObject, JSONValue, Request, Usage
 from toolspeak.errors import NotKeptError, ToolspeakError, UpstreamError
 from toolspeak.server.app import App
 from toolspeak.server.openapi import document
-from toolspeak.server.openapi.schemas import BODIES, ERRORS, OBJECT, PAGES, REPLIES, Page
+from toolspeak.server.openapi.schemas import BODIES, ERRORS, PAGES, REPLIES, Page
 from toolspeak.server.proxy.client_protocols import ClientProtocol, client_protocol
 from toolspeak.server.routes import all_routes
 
@@ -232,7 +232,7 @@ def test_every_page_is_what_the_document_says():
     checked: set[str] = set()
     for (method, path), route in sorted(all_routes().items()):
         page = PAGES.get(route.page, Page(""))
-        if method == "HEAD" or route.level == "admin" or page.reply is None or page.reply is OBJECT:
+        if method == "HEAD" or route.level == "admin" or page.reply is None or page.reply == {"type": "object"}:
             continue
         body = {"model": "m", **SMALL.get(route.page.partition("_")[0], {})} if page.request else b""
         answer = run(ask(app, method, path.replace("NAME", "m"), body=body))

@@ -451,6 +451,7 @@ class EngineTurn:
 
 async def _ask_interpreter(upstream: Upstream, request: Request) -> Batches:
     """Yield the whole answer, or a failure that says why there is none: the turn goes on without it."""
+    events: list[Event]
     try:
         async with asyncio.timeout(INTERPRETER_SECONDS):
             batches = open_upstream(upstream, request, passthrough_bytes=False)

@@ -225,11 +225,7 @@ class ValueSchema:
         return any(node.bars_null(name) and not node.requires(name) for node in self._targets)
 
     def coerce(
-        self,
-        value: JSONValue,
-        path: Path = (),
-        parse_text: ParseText = strict_json,
-        work: WorkLimit | None = None,
+        self, value: JSONValue, path: Path = (), parse_text: ParseText = strict_json, work: WorkLimit | None = None
     ) -> tuple[JSONValue, tuple[Note, ...]]:
         """Change the value as little as possible to make it valid. Returns it and notes on the changes.
 

@@ -66,7 +66,7 @@ class Interpretation:
         """Return the events of all calls, or the reason why they do not count."""
         reader = EnvelopeOrTextReader(ReadingRules(self._builder.readable_tools, nonce=self._builder.nonce))
         reply = fold([*reader.feed(TextDelta(restore("".join(self._raw)))), *reader.close(cut)])
-        invalid = [(each.name, "arguments_invalid") for each in reply.candidates if each.verdict != "call"]
+        invalid = [(each.name, each.reason) for each in reply.candidates if each.verdict != "call"]
         calls = [*{_key(call): call for call in reply.calls}.values()]
         if cut or not (invalid or calls):
             return []
@@ -92,9 +92,8 @@ class Interpretation:
         for call in calls:
             tool = tools.get(call.name)
             empty = next(leaves(call.arguments, call.arguments), None) is None
-            if tool is None:
-                problems.append((call.name, "unknown_tool"))
-            elif missing_value(call, tool, self._answer) or (empty and not quotations.places(call.name)):
+            is_missing = tool is None or missing_value(call, tool, self._answer)
+            if is_missing or (empty and not quotations.places(call.name)):
                 problems.append((call.name, "not_in_answer"))
             elif _key(call) in earlier:
                 problems.append((call.name, "already_made"))

@@ -14,17 +14,7 @@ from ...core.events import Reply
 from ...core.parsing.tool_index import toolkit
 from ...core.schema.json_values import encode_json
 from ...core.text import estimate_tokens
-from ...core.types import (
-    JSONObject,
-    Message,
-    Note,
-    Options,
-    Request,
-    ResponseFormat,
-    TextPart,
-    Tool,
-    ToolChoice,
-)
+from ...core.types import JSONObject, Message, Note, Options, Request, ResponseFormat, TextPart, Tool, ToolChoice
 from ...dialects.registry import render_calls
 from ..constraints.build import Constraint, decision_constraint, envelope_constraint, inline_constraint, wire_options
 from ..constraints.native_tool_schemas import transform_tools
