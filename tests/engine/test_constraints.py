@@ -15,7 +15,7 @@ from tests.engine.enforced_schemas import PARAMETERS, admits, compiles, values, 
 from tests.engine.gbnf_matcher import Gbnf
 from toolspeak import parse
 from toolspeak.core.schema.argument_schema import ArgumentSchema
-from toolspeak.core.types import Tool, ToolCall, ToolChoice
+from toolspeak.core.types import JSONValue, Tool, ToolCall, ToolChoice
 from toolspeak.dialects.registry import render_calls
 from toolspeak.engine.constraints import build as module
 from toolspeak.engine.constraints.build import (
@@ -110,6 +110,37 @@ def test_a_nonce_is_forced_as_the_first_key(flavour: Flavour):
     both = envelope_constraint(TOOLS, ToolChoice(), flavour, nonce="k7q2xm")
     assert admits(both, '{"nonce": "k7q2xm", "calls": [], "reply": "no"}')
     assert parse(decision([RAIN], "k7q2xm"), TOOLS, dialect="decision", nonce="k7q2xm").calls == (RAIN,)
+
+
+@pytest.mark.requirement("A7", "B1")
+@check_each(
+    ("choice", "reply", "rest", "allowed"),
+    [
+        (ToolChoice(), None, '{"name":"ping","arguments":{}}]', True),
+        (ToolChoice(), None, '{"name":"ping","arguments":{}}, {"name":"ping","arguments":{}}]', True),
+        (ToolChoice(), None, '],"reply":"Hello"}', True),
+        (ToolChoice(), None, "]", False),
+        (ToolChoice(), None, '],"reply":""}', False),
+        (ToolChoice(), None, '{"name":"ping","arguments":{}}],"reply":""}', False),
+        (ToolChoice("required"), None, '{"name":"ping","arguments":{}}]', True),
+        (ToolChoice("required"), None, '],"reply":"Hello"}', False),
+        (ToolChoice(), {"type": "integer"}, '],"reply":7}', True),
+        (ToolChoice(), {"type": "integer"}, '],"reply":"7"}', False),
+    ],
+)
+def test_a_framed_envelope_leaves_out_what_is_known(choice: ToolChoice, reply: JSONValue, rest: str, allowed: bool):
+    found = envelope_constraint(TOOLS, choice, "gbnf", reply, nonce="k7q2xm", framed=True)
+    assert admits(found, rest) is allowed
+    assert found.frame is not None
+    assert found.frame.begin == '{"nonce":"k7q2xm","calls":['
+    if allowed:
+        whole = found.frame.begin + rest + found.frame.end * rest.endswith("]")
+        assert admits(envelope_constraint(TOOLS, choice, "gbnf", reply, nonce="k7q2xm"), whole)
+
+
+@check_each(("tools", "flavour"), [((), "gbnf"), (TOOLS, "json_schema"), (TOOLS, "lark")])
+def test_only_gbnf_with_tools_is_framed(tools: tuple[Tool, ...], flavour: Flavour):
+    assert envelope_constraint(tools, ToolChoice(), flavour, framed=True).frame is None
 
 
 REPLY = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": False}

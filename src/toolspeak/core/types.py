@@ -190,7 +190,7 @@ class AnswerFrame(msgspec.Struct, frozen=True, gc=False):
 
     #: The model continues this text, which the upstream adds to the answer.
     begin: str
-    #: An answer that only makes calls stops after them. The upstream adds this text then.
+    #: An answer that makes calls stops after the bracket that closes them. The upstream adds this text then.
     end: str
 
 

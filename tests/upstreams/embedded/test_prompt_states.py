@@ -59,15 +59,19 @@ class Process:
         return sorted(path.name for path in self.folder.iterdir())
 
 
-def test_a_new_tool_prompt_is_saved_once_and_restored_by_the_next_process(tmp_path: Path):
+def test_a_tool_prompt_that_comes_again_is_saved_once_and_restored_by_the_next_process(tmp_path: Path):
     async def talk() -> None:
         first = Process(tmp_path)
-        await first.answer(asking(), asking(text="And now?"))
+        await first.answer(asking())
+        assert first.commands == []
+        await first.answer(asking(text="And now?"), asking(text="And then?"))
         assert first.commands == ["save"]
         (file,) = first.files()
         assert file.endswith(".state")
         second = Process(tmp_path)
         await second.answer(asking(), asking(text="And now?"), asking("Tools: h."))
+        assert second.commands == ["restore"]
+        await second.answer(asking("Tools: h."))
         assert second.commands == ["restore", "save"]
         assert len(second.files()) == 2
         await second.states.settle()
@@ -78,8 +82,9 @@ def test_a_new_tool_prompt_is_saved_once_and_restored_by_the_next_process(tmp_pa
 def test_a_request_that_comes_while_a_state_is_saved_waits_for_it(tmp_path: Path):
     async def talk() -> None:
         process = Process(tmp_path)
-        async with process.states.of(asking()):
-            pass
+        for _ in range(2):
+            async with process.states.of(asking()):
+                pass
         saving = process.states._saving  # pyright: ignore[reportPrivateUsage]
         assert saving is not None
         async with process.states.of(asking(text="Next")):
@@ -90,12 +95,12 @@ def test_a_request_that_comes_while_a_state_is_saved_waits_for_it(tmp_path: Path
 
 def test_a_busy_process_neither_restores_nor_saves(tmp_path: Path):
     async def talk() -> None:
-        await Process(tmp_path).answer(asking())
+        await Process(tmp_path).answer(asking(), asking())
         process = Process(tmp_path)
         async with process.states.of(asking("Tools: other.")):
-            await process.answer(asking())
+            await process.answer(asking(), asking())
             assert process.commands == []
-        await process.states.settle()
+        await process.answer(asking("Tools: other."))
         assert process.commands == ["save"]
 
     asyncio.run(talk())
@@ -120,10 +125,10 @@ def test_only_system_messages_with_tools_are_saved(tmp_path: Path, request_: Req
 @check_each("fails", ["save", "restore"])
 def test_a_state_that_cannot_be_used_is_made_anew_and_fails_no_request(tmp_path: Path, fails: str):
     async def talk() -> None:
-        await Process(tmp_path).answer(asking())
+        await Process(tmp_path).answer(asking(), asking())
         process = Process(tmp_path, fails=fails)
         before = process.files()
-        await process.answer(asking(), asking("Tools: h."))
+        await process.answer(*[asking()] * 2, *[asking("Tools: h.")] * 2)
         assert process.files() == before if fails == "save" else len(process.files()) == 2
 
     asyncio.run(talk())
@@ -136,7 +141,7 @@ def test_an_answer_that_breaks_off_saves_nothing(tmp_path: Path):
             async with process.states.of(asking()):
                 raise RuntimeError
         assert process.states._saving is None and not process.files()  # pyright: ignore[reportPrivateUsage]
-        await process.answer(asking())
+        await process.answer(asking(), asking())
         assert process.commands == ["save"]
 
     asyncio.run(talk())
@@ -152,7 +157,7 @@ def test_files_are_bounded_by_number_and_size(
     async def talk() -> None:
         process = Process(tmp_path)
         for number in range(6):
-            await process.answer(asking(f"Tools: f{number}."))
+            await process.answer(*[asking(f"Tools: f{number}.")] * 2)
             for age, path in enumerate(process.folder.iterdir()):
                 os.utime(path, (age, age))
         assert len(process.files()) == left
@@ -180,7 +185,8 @@ def test_the_model_reads_a_tool_prompt_once_also_over_a_restart_and_says_the_sam
         for _ in range(2):
             upstream = EmbeddedUpstream(recipe_for("", states=str(tmp_path)), lambda: weights)
             try:
-                events = [event async for batch in upstream.open(asking(prompt)) for event in batch]
+                answers = [[e async for batch in upstream.open(asking(prompt)) for e in batch] for _ in range(2)]
+                events = answers[0]
                 states = upstream._states  # pyright: ignore[reportPrivateUsage]
                 assert states is not None
                 await states.settle()

@@ -21,9 +21,10 @@ from tests.cases import check_each, only_at_full_size, size
 from tests.engine.expressible_schemas import Schema, drawn, may_fail, misfits
 from tests.upstreams.lora_files import adapter
 from toolspeak.config import load
-from toolspeak.core.events import Finish, TextDelta
-from toolspeak.core.types import Message, Options, Request, TextPart
+from toolspeak.core.events import Event, Finish, FinishReason, TextDelta
+from toolspeak.core.types import AnswerFrame, Message, Options, Request, TextPart
 from toolspeak.errors import ConfigError, ToolChoiceError, UpstreamError, UsageError
+from toolspeak.upstreams.base import Batches
 from toolspeak.upstreams.embedded import engine_build as engine
 from toolspeak.upstreams.embedded import weights as weights_module
 from toolspeak.upstreams.embedded.model_process import Recipe
@@ -31,6 +32,7 @@ from toolspeak.upstreams.embedded.upstream import (
     ADAPTER,
     CONTROL_TOKENS,
     EmbeddedUpstream,
+    _in_frame,  # pyright: ignore[reportPrivateUsage]
     adapt_request,
     cached_weights,
     obtain_weights,
@@ -171,6 +173,31 @@ def test_an_engine_gets_the_merged_weights_if_it_prefers_them_and_nobody_waits_f
     found = tmp_path / file.file_name
     assert cached_weights(recipe_for(""), tmp_path) == obtain_weights(recipe_for(""), tmp_path, {}) == found
     assert merged == [tmp_path] * merges
+
+
+@check_each(
+    ("pieces", "reason", "answer"),
+    [
+        (('{"name":"f"', ',"arguments":{}}]'), "stop", '{"calls":[{"name":"f","arguments":{}}],"reply":""}'),
+        (("]", ',"reply":"Hi."}'), "stop", '{"calls":[],"reply":"Hi."}'),
+        (('{"name":"f"',), "stop", '{"calls":[{"name":"f"'),  # a stop sequence of the client ended it
+        (('{"name":"f","arguments":{}}]',), "length", '{"calls":[{"name":"f","arguments":{}}]'),
+        ((), "stop", ""),
+    ],
+)
+def test_the_known_parts_of_an_answer_are_added(pieces: tuple[str, ...], reason: FinishReason, answer: str):
+    async def batches() -> Batches:
+        for piece in pieces:
+            yield [TextDelta(""), TextDelta(piece)]
+        yield [Finish(reason)]
+
+    async def run() -> list[Event]:
+        frame = AnswerFrame('{"calls":[', ',"reply":""}')
+        return [event async for batch in _in_frame(batches(), frame) for event in batch]
+
+    events = asyncio.run(run())
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == answer
+    assert events[-1] == Finish(reason)
 
 
 @pytest.mark.requirement("H1")

@@ -17,7 +17,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from .engine_build import prefers_8_bits
+from .engine_build import has_byte_products
 
 #: Size of the prompt cache, which saves processing an earlier prompt again. By default, llama.cpp would use up to 8 GB,
 #: and each new prompt of a small model takes 14 MB.
@@ -38,7 +38,7 @@ class Recipe(msgspec.Struct, frozen=True):
     #: Maximum number of concurrent answers. Further requests wait in order.
     parallel: int = 1
     threads: int = 1
-    #: Number of threads that process prompts if the engine does so fast; otherwise `threads` applies.
+    #: Number of threads that process prompts if the engine has byte dot products; otherwise `threads` applies.
     prompt_threads: int = 1
     #: Maximum tokens per answer if the request sets no limit. A small model may never stop by itself.
     longest: int = 1024
@@ -140,7 +140,7 @@ def _start_server(recipe: Recipe) -> _LlamaServer:
     params.n_predict = recipe.longest
     params.cache_ram_mib = _PROMPT_CACHE_MIB
     params.cpuparams.n_threads = recipe.threads
-    fast = prefers_8_bits(xllamacpp.get_system_info())
+    fast = has_byte_products(xllamacpp.get_system_info())
     params.cpuparams_batch.n_threads = recipe.prompt_threads if fast else recipe.threads
     params.warmup = False
     if recipe.states:

@@ -1,8 +1,8 @@
 """States of tool prompts on disk, so that the model need not read them again after a restart.
 
 Reading a tool prompt takes a small model seconds. What it has made of the prompt depends on the prompt and the model
-only. It is saved after the first answer and restored when the same tools come again. A file holds nothing that users
-have said, and only its owner can read it.
+only. It is saved when the same prompt has come twice, since one that changes each time is not worth it, and restored
+after a restart. A file holds the system message with the tools, nothing that follows, and only its owner can read it.
 """
 
 import asyncio
@@ -45,19 +45,20 @@ class PromptStates:
 
     @asynccontextmanager
     async def of(self, request: Request) -> AsyncGenerator[None]:
-        """Restore the state of a request's tool prompt, and save it after the answer if it is new."""
+        """Restore the state of a request's tool prompt, and save it after the answer if the prompt has come before."""
         text = _tool_prompt(request)
         file = _digest(text) + _SUFFIX
+        has_come = file in self._in_memory
         self._running += 1
         try:
             if self._saving is not None:  # it uses the slot that has read this prompt
                 await asyncio.shield(self._saving)
-            if text and file not in self._in_memory and self._running == 1:
+            if text and not has_come and self._running == 1:
                 await asyncio.shield(asyncio.ensure_future(self._restore(file)))
             yield
         finally:
             self._running -= 1
-        if text and not self._running and self._saving is None:
+        if text and has_come and not self._running and self._saving is None:
             self._saving = asyncio.get_running_loop().create_task(self.save(request))
             self._saving.add_done_callback(lambda task: setattr(self, "_saving", None))
         self._in_memory[file] = None

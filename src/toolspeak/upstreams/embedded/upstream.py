@@ -59,14 +59,14 @@ CONTROL_TOKENS = (1, *range(3, 17))
 def threads_for(cores: int) -> int:
     """Return the number of threads for generation: half of the cores, since threads on busy cores wait for each other.
 
-    Prompts use the same number, unless the engine reads them fast (see `prompt_threads_for`), because llama.cpp also
-    writes two concurrent answers with the threads for prompts.
+    Prompts use the same number, unless the engine has byte dot products (see `prompt_threads_for`), because llama.cpp
+    also writes two concurrent answers with the threads for prompts.
     """
     return max(1, min(_MAX_THREADS, cores // 2))
 
 
 def prompt_threads_for(cores: int) -> int:
-    """Return the number of threads for prompts with an engine that reads them fast: all cores, for a short time."""
+    """Return the number of threads for prompts with byte dot products: all cores, since a prompt takes little time."""
     return max(1, min(_MAX_THREADS, cores))
 
 
@@ -148,7 +148,8 @@ def obtain_weights(
 
 
 def _prefers_merged(recipe: Recipe) -> bool:
-    return recipe.adapter == str(ADAPTER) and engine.prefers_8_bits(engine.installed_info())
+    has_numpy = importlib.util.find_spec("numpy") is not None  # merging needs it
+    return has_numpy and recipe.adapter == str(ADAPTER) and engine.prefers_8_bits(engine.installed_info())
 
 
 def _cached_default(recipe: Recipe, cache: Path) -> Path | None:
@@ -334,7 +335,7 @@ async def _in_frame(batches: Batches, frame: AnswerFrame) -> Batches:
             if isinstance(event, TextDelta) and event.text:
                 events.append(event if last else TextDelta(frame.begin + event.text))
                 last = event.text[-1]
-            elif isinstance(event, Finish) and event.reason == "stop" and last not in ("", frame.end[-1]):
+            elif isinstance(event, Finish) and event.reason == "stop" and last == "]":
                 events += (TextDelta(frame.end), event)
             else:
                 events.append(event)
