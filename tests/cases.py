@@ -10,9 +10,11 @@ Use it for cheap cases without fixtures; keep `parametrize` where a case takes s
 from __future__ import annotations
 
 import functools
+import gc
 import inspect
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -108,3 +110,16 @@ def _no_label(value: Any) -> None:
 
 def _shortened(text: str) -> str:
     return text if len(text) <= MAX_LABEL else f"{text[:MAX_LABEL]}... ({len(text)} characters)"
+
+
+@contextmanager
+def without_garbage_collection() -> Generator[None]:
+    """Collect nothing but on demand. What exists already is not looked at: other tests have left a lot."""
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+        gc.unfreeze()

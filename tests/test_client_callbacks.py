@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import toolspeak as ts
-from tests.cases import check_each
+from tests.cases import check_each, without_garbage_collection
 from tests.upstreams.loopback_server import Heard, head
 from tests.upstreams.request_helpers import Instant, run
 from toolspeak.config import load
@@ -247,14 +247,9 @@ def test_a_bug_reaches_the_caller(monkeypatch: pytest.MonkeyPatch):
 def test_nothing_of_a_chat_waits_for_the_garbage_collector():
     async def work(client: ts.AsyncClient) -> list[object]:
         await client.chat("Hello?")
-        gc.collect()
-        gc.disable()
-        before = set(map(id, gc.get_objects()))
-        try:
+        with without_garbage_collection():
             await client.chat("Hello?", tools=[TOOL], mode="force")
-            return [each for each in gc.get_objects() if isinstance(each, EngineTurn) and id(each) not in before]
-        finally:
-            gc.enable()
+            return [each for each in gc.get_objects() if isinstance(each, EngineTurn)]
 
     assert run(Asked(whole, HttpUpstream).run(work)) == []
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.cases import check_each, size
+from tests.cases import check_each, size, without_garbage_collection
 from toolspeak import CallArgs, CallEnd, CallStart, Event, Reply, Scanner, ToolCall, fold, parse
 from toolspeak.dialects.registry import DIALECTS
 from toolspeak.engine.prompting.escaping import calls_text
@@ -187,11 +187,8 @@ def test_a_parsed_answer_leaves_nothing_to_garbage_collection(cut: int):
     tools = [{"type": "function", "function": {"name": "get_weather", "parameters": schema}}]
     calls = tuple(ToolCall("get_weather", {"city": city, "days": 2}) for city in ("Oslo", "Rome"))
     texts = [f"Let me look.\n{calls_text(dialect, calls, None)}" for dialect in DIALECTS]
-    gc.disable()
-    try:
+    with without_garbage_collection():
         for text in texts:
             gc.collect()
             parse(text[: len(text) - cut], tools)
             assert gc.collect() == 0, text
-    finally:
-        gc.enable()

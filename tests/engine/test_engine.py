@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.cases import check_each
+from tests.cases import check_each, without_garbage_collection
 from tests.engine.engine_helpers import (
     ANSWER,
     ASKED,
@@ -413,14 +413,9 @@ def test_a_turn_that_has_ended_is_freed_without_garbage_collection(settings: Set
     def parts() -> int:
         return sum(type(each) in (Engine, RequestBuilder, OutputGate) for each in gc.get_objects())
 
-    gc.collect()
-    gc.disable()
-    try:
-        before = parts()
+    with without_garbage_collection():
         assert turn(*script, settings=settings, stream=stream, chunk=5 * stream).asked
-        assert parts() == before
-    finally:
-        gc.enable()
+        assert parts() == 0
 
 
 # ---- text that is escaped in the prompt

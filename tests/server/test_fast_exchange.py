@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import uvicorn
 
-from tests.cases import check_each
+from tests.cases import check_each, without_garbage_collection
 from tests.server.live_proxy import PATIENCE, PROTOCOLS
 from tests.upstreams.request_helpers import Instant
 from toolspeak.core.events import CallArgs, CallEnd, CallStart, Event, Finish, TextDelta, UsageSeen, fold
@@ -383,22 +383,16 @@ def test_a_client_that_does_not_send_its_whole_body_is_counted_and_recorded(face
 @check_each("mode", ["force", "off"])
 def test_nothing_of_an_exchange_waits_for_the_garbage_collector(mode: Any):
     async def scenario() -> list[object]:
-        before = set(map(id, gc.get_objects()))
         proxy = Proxy(App, Settings(mode=mode))
         ask = Request("m", (Message("user", (TextPart("Hello?"),)),), TOOLS, protocol="openai_chat")
         body = b'{"choices":[{"message":{"role":"assistant","content":"Fine."},"finish_reason":"stop"}]}'
         head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(body)
         await proxy.exchange(request_bytes("openai_chat", ask), iter([[head + body]]))
         await asyncio.sleep(0)
-        turns = [each for each in gc.get_objects() if isinstance(each, FastExchange | EngineTurn)]
-        return [each for each in turns if id(each) not in before]
+        return [each for each in gc.get_objects() if isinstance(each, FastExchange | EngineTurn)]
 
-    gc.collect()
-    gc.disable()
-    try:
+    with without_garbage_collection():
         assert asyncio.run(scenario()) == []
-    finally:
-        gc.enable()
 
 
 def test_an_exchange_ends_with_an_error_when_the_server_shuts_down():
@@ -525,8 +519,5 @@ def test_an_exchange_leaves_nothing_to_garbage_collection(app_type: type[App], m
                 left[protocol, streamed] = gc.collect()
         return left
 
-    gc.disable()
-    try:
+    with without_garbage_collection():
         assert set(asyncio.run(scenario()).values()) == {0}
-    finally:
-        gc.enable()

@@ -8,7 +8,7 @@ import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
-from tests.cases import check_each
+from tests.cases import check_each, without_garbage_collection
 from tests.server.asgi_client import run
 from tests.server.protocol_clients import SPEAKERS
 from tests.server.scripted_peers import END, OFTEN, Script, scripted, talker, words
@@ -32,12 +32,8 @@ def test_a_stream_that_was_watched_over_is_let_go_at_its_end():
             await asyncio.sleep(0)
         return [each for each in gc.get_objects() if isinstance(each, Exchange)]
 
-    gc.collect()
-    gc.disable()
-    try:
+    with without_garbage_collection():
         assert run(talk()) == []
-    finally:
-        gc.enable()
 
 
 #: How many requests are sent, and the size of what differs in them: just below and above the largest that caches keep.
