@@ -96,7 +96,7 @@ def test_each_weight_becomes_the_nearest_that_eight_bits_can_say(
     for (step, lowest, weights), (scale, *numbers) in zip(
         blocks, struct.iter_unpack("<e32b", data[: 34 * len(blocks)]), strict=True
     ):
-        reach = max(abs(lowest), abs(lowest + 15 * step))
+        reach = max(abs(lowest + weight * step) for weight in weights)
         assert scale == pytest.approx(half(reach / 127), rel=0.001, abs=1e-7)
         for weight, number in zip(weights, numbers, strict=True):
             # Half of a step, and what the scale, of 16 bits, is beside the one that was meant.
