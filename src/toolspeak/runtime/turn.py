@@ -349,7 +349,8 @@ class EngineTurn:
         events = action.events
         if self._actions and type(self._actions[0]) is Emit:
             events = list(events)
-        while self._actions and isinstance(following := self._actions[0], Emit):
+        # A batch with the upstream's own bytes stays as it is.
+        while self._actions and type(following := self._actions[0]) is Emit and type(following.events) is not RawBatch:
             events += following.events
             self._actions.popleft()
         if self._actions and isinstance(last := self._actions[0], Done):
