@@ -232,7 +232,7 @@ _WORKS = (
     "/home/{0}",
     "/home/{0}/projects/{1}",
     "/home/{0}/{1}",
-    "/work/{1}",
+    "/data/{1}",
     "/Users/{0}/Documents/{1}",
     "/tmp/{1}",
     "/srv/{1}",

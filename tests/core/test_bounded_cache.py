@@ -30,6 +30,17 @@ def test_an_emptied_cache_has_its_full_size_again():
     assert cache == {"b": "y", "c": "z"}
 
 
+def test_that_a_function_has_no_result_is_cached_as_well():
+    seen: list[str] = []
+
+    @bounded_cache(2 * ENTRY_BYTES)
+    def find(text: str) -> str | None:
+        seen.append(text)
+
+    assert find("a") is find("a") is None
+    assert seen == ["a"]
+
+
 @check_each(("length", "calls"), [(10, 1), (1000, 2)])
 def test_a_cached_function_runs_once_for_equal_arguments_unless_they_are_too_large(length: int, calls: int):
     seen: list[str] = []

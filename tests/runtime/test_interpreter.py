@@ -65,7 +65,7 @@ class Model:
 
     def _resolve(self) -> ResolvedModel:
         self.resolved += 1
-        return ResolvedModel("embedded", "", "", "openai_chat", self.small)
+        return ResolvedModel("embedded", "smollm2-135m", "", "openai_chat", self.small)
 
     async def reply(self, **more: Any) -> ts.Reply:
         return await self.client.chat("Say hello.", [Tool("send_message", parameters=SEND)], **more)
@@ -178,7 +178,9 @@ def test_a_server_starts_the_interpreter_and_closes_it(settings: Settings, start
     small, known = Started(interpreting), Capabilities()
 
     async def main() -> None:
-        interpreter = InterpreterModel(lambda: ResolvedModel("embedded", "", "", "openai_chat", small), known)
+        interpreter = InterpreterModel(
+            lambda: ResolvedModel("embedded", "smollm2-135m", "", "openai_chat", small), known
+        )
         one = line("one", Scripted(), settings=lambda _: settings)
         gateway = Gateway([one], known, MemoryState(), b"secret", interpreter=interpreter)
         gateway.start()

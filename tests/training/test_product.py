@@ -213,7 +213,7 @@ def test_the_definitions_of_the_agents_tools_are_the_products_own(tmp_path: Path
     assert [(tool.name, tool.description, tool.parameters) for tool in real] == [
         (tool.name, tool.description, tool.parameters) for tool in ours.values()
     ]
-    assert "in a sandbox, without network access" in local_tools("/work/x", sandboxed=True)["shell"].description
+    assert "in a sandbox, without network access" in local_tools("/srv/x", sandboxed=True)["shell"].description
 
 
 @check_each(

@@ -12,6 +12,7 @@ _MAX_CHARS = 2 * 1024 * 1024
 K = TypeVar("K")
 V = TypeVar("V")
 P = ParamSpec("P")
+_MISSING = object()
 
 
 class BoundedCache(dict[K, V]):
@@ -66,10 +67,11 @@ class CachedFunction(Generic[P, V]):
         update_wrapper(self, function)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> V:
-        result = self.cache.get(args)
-        if result is None:
-            result = self.__wrapped__(*args, **kwargs)
-            self.cache.keep(args, result, self._size(result, *args))
+        found = self.cache.get(args, _MISSING)
+        if found is not _MISSING:
+            return cast("V", found)
+        result = self.__wrapped__(*args, **kwargs)
+        self.cache.keep(args, result, self._size(result, *args))
         return result
 
 

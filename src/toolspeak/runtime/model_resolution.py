@@ -140,7 +140,7 @@ class InterpreterModel:
         """Return what the engine needs to know about the model."""
         from ..engine.turn.interpretation import Interpreter  # imports the dialects, which few programs need
 
-        match = self._capabilities.find(self.resolved.provider, "")  # the default model has no name in the table
+        match = self._capabilities.find(self.resolved.provider, self.resolved.model)
         return Interpreter(self.resolved.model, match, partial(nonces_of, secret, tenant, ()))
 
     async def close(self) -> None:

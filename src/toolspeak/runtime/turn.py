@@ -456,7 +456,7 @@ async def _ask_interpreter(upstream: Upstream, request: Request) -> Batches:
     try:
         async with asyncio.timeout(INTERPRETER_SECONDS):
             batches = open_upstream(upstream, request, passthrough_bytes=False)
-            events: list[Event] = [event async for batch in batches for event in batch]
+            events = [event async for batch in batches for event in batch]
     except TimeoutError:
         events = [Failure(f"the interpreter took longer than {INTERPRETER_SECONDS:g} seconds", "timeout")]
     except (ToolspeakError, OSError) as error:

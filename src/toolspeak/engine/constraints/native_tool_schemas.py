@@ -1,6 +1,6 @@
 """Transform the schemas of native tools for hosts that do not support all of JSON Schema.
 
-The model's profile names the transform; plugins can add others. A schema that the host supports stays unchanged.
+The model's profile names the transform. A schema that the host supports stays unchanged.
 Unsupported keywords are removed with a note; toolspeak checks them itself when it validates a call.
 """
 

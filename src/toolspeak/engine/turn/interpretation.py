@@ -1,7 +1,7 @@
 """Interpretation: a small model of our own turns an answer that describes a call, or garbles it, into calls.
 
 The small model sees only the answer and the tools, and a grammar constrains it. It may still invent values, so its
-calls count only if every value stands in the answer, and if the answer does not just repeat what the model has read.
+calls count only if every value appears in the answer, and if the answer does more than repeat what the model has read.
 """
 
 from collections.abc import Callable, Sequence

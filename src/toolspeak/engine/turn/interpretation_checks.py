@@ -1,9 +1,9 @@
-"""Checks of the calls that an interpreter makes of an answer: their values stand there, and the model means them.
+"""Checks of the calls that an interpreter reads from an answer: the values appear there, and the model means the calls.
 
-- A string stands there as whole words, in the same case, plain or escaped as in JSON, with any white space. A choice of
-  an enum may differ in case, and in `_`, `-` and spaces. A key that the schema does not declare counts as a string.
-- A number stands there in digits, with or without a sign, thousands separators, decimals, exponent, or as an English
-  word up to twenty. `5 %` is 5 and 0.05. Truth values and null are not checked.
+- A string must appear as whole words in the same case, plain or escaped as in JSON. White space may differ. An enum
+  value may differ in case, and in `_`, `-` and spaces. A key that the schema does not declare counts as a string.
+- A number must appear in digits, optionally with a sign, thousands separators, decimals and an exponent, or, up to
+  twenty, as an English word. `5 %` is 5 and 0.05. Booleans and null are not checked.
 - The model means a call unless a text that it has read contains it in call form, or its name or all its values stand
   only in passages that were copied from a text.
 """
@@ -36,7 +36,7 @@ _Place = tuple[int, int]
 
 
 def missing_value(call: ToolCall, tool: Tool, answer: str) -> str:
-    """Return a value of a call that does not stand in the answer, or an empty string."""
+    """Return a value of a call that does not appear in the answer, or an empty string."""
     text, folded, numbers = _squeezed(answer), _folded(answer), _numbers(answer)
     choices, keys = set[str](), set[str]()
     _collect(tool.parameters, choices, keys)

@@ -246,12 +246,6 @@ class EmbeddedUpstream(PassthroughBase):
                 error.hint = f"the context size is {self._recipe.context} tokens; {more}"
             raise
 
-    async def prepare(self, request: Request) -> None:
-        """Start the model. Let it read the tool prompt of a request, unless the state of that is saved."""
-        await self.start()
-        if self._states is not None:
-            await self._states.save(self._adjusted(request))
-
     async def _carry_out(self, command: StateCommand) -> bool:
         """Send a command to the process. Returns whether it succeeded."""
         process = self._process
