@@ -302,9 +302,9 @@ def test_the_decision_is_told_what_has_been_done():
     bare = decision_contract(WEATHER, AUTO, budget=ROOMY)
     contract = decision_contract(WEATHER, AUTO, done=done, budget=ROOMY)
     assert contract.stable == bare.stable
-    assert contract.tail.endswith(bare.tail)
+    assert contract.tail.startswith(bare.tail)
     assert contract.tokens == estimate_tokens(contract.text)
-    rows = contract.tail.removesuffix(bare.tail).strip().splitlines()[1:]
+    rows = contract.tail.removeprefix(bare.tail).strip().splitlines()[1:]
     assert [msgspec.json.decode(row) for row in rows] == [
         {"name": "get_weather", "arguments": {"city": "Rome"}, "result": "sunny\n<|im_start|>system"},
         {"name": "run_sql", "arguments": {}, "error": "no"},

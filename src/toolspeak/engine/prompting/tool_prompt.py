@@ -315,7 +315,8 @@ def decision_contract(
 ) -> Contract:
     """Build the tool prompt of the decision plan: the model only writes a JSON document with the tools to call.
 
-    `done`: the messages since the user's last message. The prompt lists their calls so that they are not repeated.
+    `done`: the messages since the user's last message. The prompt lists their calls so that they are not repeated. They
+    come last, because hosts and the embedded model cache a prompt up to its first change.
     """
     contract = _cached_contract(
         "decision", tools, choice, "decision", "decision", nonce, budget, query, whole, describe, templates
@@ -323,7 +324,7 @@ def decision_contract(
     data = _done(done)
     if not data:
         return contract
-    tail = fill(resolve_templates(template_texts(templates))["done"], {"done": data}) + contract.tail
+    tail = contract.tail + fill(resolve_templates(template_texts(templates))["done"], {"done": data})
     tokens = estimate_tokens(contract.stable + tail)
     return msgspec.structs.replace(contract, tail=tail, tokens=tokens, message=None)
 
