@@ -25,7 +25,7 @@ def files(tmp_path: Path) -> BfclFiles:
 
 def test_cases_are_read_with_their_messages_and_tools(files: BfclFiles):
     suite = Bfcl(files)
-    assert (suite.name, suite.version, len(suite.cases)) == ("bfcl", "fixture", 12)
+    assert (suite.name, suite.version, len(suite.cases)) == ("bfcl", "fixture", 14)
     assert {case.category for case in suite.cases} == set(CATEGORIES)
     first = suite.cases[0]
     assert [(message.role, message.text) for message in first.messages] == [
@@ -66,6 +66,7 @@ def test_a_schema_that_nests_without_end_is_refused():
         ("simple_python", {"item": "tea"}, ""),
         ("live_multiple", {"item": "tea", "price": 2}, ""),
         ("parallel", {"item": "milk"}, "value_error"),
+        ("parallel_multiple", {"item": "milk"}, "value_error"),
         ("simple_python", None, "wrong_count"),
         ("irrelevance", None, ""),
         ("irrelevance", {"item": "tea"}, "irrelevance_error:decoder_success"),
@@ -131,7 +132,7 @@ def test_files_are_fetched_once_checked_and_kept(
     first = obtain_files(cache, {}, (closed, way))
     assert obtain_files(cache, {}, (closed, way)) == first
     assert [(order.name, order.version) for order in asked] == [("bfcl-eval", bfcl.VERSION)]
-    assert len(Bfcl(first).cases) == 12
+    assert len(Bfcl(first).cases) == 14
     assert [each.name for each in cache.iterdir()] == [f"bfcl-eval-{bfcl.VERSION}"]
     (first.folder / "bfcl_eval/data/BFCL_v4_multiple.json").write_text("changed")
     assert bfcl.find_cached(cache) is None
@@ -189,6 +190,7 @@ def test_the_leaderboards_own_cases_are_judged_by_its_own_checker():
         "simple_python": 400,
         "multiple": 200,
         "parallel": 200,
+        "parallel_multiple": 200,
         "irrelevance": 240,
         "live_simple": 258,
         "live_multiple": 1053,

@@ -155,7 +155,7 @@ def test_the_leaderboard_is_asked_from_the_cache(home: Path, monkeypatch: pytest
     with serving_in_a_thread(service("openai_chat", orders)) as server:
         result = run(*here(server, "--suite", "bfcl", "--mode", "off"))
     assert result.exit_code == 0
-    assert "| off | all | 10 of 12 (83.3%) |" in result.stdout
+    assert "| off | all | 12 of 14 (85.7%) |" in result.stdout
     assert "|  | irrelevance | 0 of 2 (0.0%) |" in result.stdout
     assert "|  | live_multiple | 2 of 2 (100.0%) |" in result.stdout
     wrong = run("--model", "openai:m", "--suite", "bfcl", "--category", "single")

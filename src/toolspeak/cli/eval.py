@@ -148,7 +148,7 @@ class _EvalOptions(msgspec.Struct, frozen=True):
 def command(**values: object) -> None:
     """Measure how well a model calls tools through toolspeak.
 
-    The builtin suite has 30 tasks. The suite `bfcl` has 2351 cases of the Berkeley Function-Calling Leaderboard; its
+    The builtin suite has 30 tasks. The suite `bfcl` has 2551 cases of the Berkeley Function-Calling Leaderboard; its
     files are downloaded once. Every combination of modes, plans, dialects and marks is measured, or the settings named
     by --settings. Each finished case is saved at once; the same command resumes an interrupted run.
     """

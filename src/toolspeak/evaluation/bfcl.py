@@ -29,7 +29,15 @@ from .cases import EvalCase, Judgement, ModelAnswer
 
 DISTRIBUTION, PACKAGE, VERSION = "bfcl-eval", "bfcl_eval", "2026.3.23"
 #: Supported categories: those with a single turn that can be judged without running code.
-CATEGORIES = ("simple_python", "multiple", "parallel", "irrelevance", "live_simple", "live_multiple")
+CATEGORIES = (
+    "simple_python",
+    "multiple",
+    "parallel",
+    "parallel_multiple",
+    "irrelevance",
+    "live_simple",
+    "live_multiple",
+)
 _UNANSWERED = frozenset({"irrelevance"})
 _CHECKER = (
     "__init__.py constants/__init__.py constants/enums.py constants/type_mappings.py eval_checker/__init__.py "
@@ -43,7 +51,7 @@ _MEMBERS = (
     *(f"data/possible_answer/BFCL_v4_{name}.json" for name in CATEGORIES if name not in _UNANSWERED),
 )
 #: Hash of the names and contents of the files. It must match, because the checker's code is executed.
-_SHA256 = "d2c7a4cbaa3beff2fab0843f2150d4b5cf4548de5d267749d99ec9a3590c2d33"
+_SHA256 = "2874522acac87c5f4577d2a255e1ec523d6221bfde97c8f9ecc45ef3f5e5bfce"
 _HINT = f"run `pip install --no-deps {DISTRIBUTION}=={VERSION}`, or use --suite builtin"
 #: JSON Schema types for the leaderboard's own type names.
 _TYPES = {"dict": "object", "float": "number", "tuple": "array", "list": "array", "bool": "boolean", "any": "string"}
