@@ -243,7 +243,7 @@ class _ReplyBuilder:
             elif type(event) is Finish:
                 self._finish = event.reason
             else:
-                self._add_rarer(event)
+                self._add_rarer(event)  # pyright: ignore[reportArgumentType]  # comparing types narrows nothing
 
     def _add_rarer(self, event: ReasoningDelta | CallStart | CallEnd | Judged | Noted | OpaqueSeen | Failure) -> None:
         match event:
