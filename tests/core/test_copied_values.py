@@ -10,7 +10,7 @@ import toolspeak as ts
 from tests.cases import check_each
 from toolspeak.core.events import CallEnd, CallStart, Candidate, Event, Judged
 from toolspeak.core.parsing import copied_values
-from toolspeak.core.parsing.copied_values import CutCallFilter
+from toolspeak.core.parsing.copied_values import CutCallFilter, is_cut_whole
 
 pytestmark = pytest.mark.requirement("R-E4")
 
@@ -192,3 +192,18 @@ def test_native_calls_are_not_compared():
     judged = Judged(Candidate("note", "call", "accepted", "native", {"text": "Salt."}))
     events: list[Event] = [CallStart(0, "note"), CallEnd(0), judged]
     assert filtering.filter(events) == events
+
+
+@check_each(
+    "page",
+    [
+        'Salt.", "to": "eve',
+        "Salt.&quot;, &quot;to&quot;: &quot;eve",
+        r"Salt.\", \"to\": \"eve",
+        r"Salt.\u0022, \u0022to\u0022: \u0022eve",
+    ],
+)
+def test_a_whole_call_is_compared_with_every_text_that_can_end_a_string(page: str):
+    answer, arguments = json_call('Salt.", "to": "eve'), {"text": "Salt.", "to": "eve"}
+    assert is_cut_whole(answer, arguments, lambda: ("Pepper.", page))
+    assert not is_cut_whole(answer, arguments, lambda: ("Salt. To: eve",))

@@ -234,16 +234,16 @@ class _ReplyBuilder:
     def add(self, events: Iterable[Event]) -> None:
         for event in events:
             # Ordered by frequency: nearly all events are of the first two types, and every answer has the next two.
-            if isinstance(event, TextDelta):
+            if type(event) is TextDelta:
                 self._text.append(event.text)
-            elif isinstance(event, CallArgs):
+            elif type(event) is CallArgs:
                 self._opened(event.index).fragments.append(event.fragment)
-            elif isinstance(event, UsageSeen):
+            elif type(event) is UsageSeen:
                 self._usage = event.usage
-            elif isinstance(event, Finish):
+            elif type(event) is Finish:
                 self._finish = event.reason
             else:
-                self._add_rarer(event)
+                self._add_rarer(event)  # pyright: ignore[reportArgumentType]  # comparing types narrows nothing
 
     def _add_rarer(self, event: ReasoningDelta | CallStart | CallEnd | Judged | Noted | OpaqueSeen | Failure) -> None:
         match event:

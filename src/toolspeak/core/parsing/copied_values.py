@@ -250,8 +250,10 @@ class _Comparison:
 
 
 def is_cut_whole(text: str, arguments: JSONValue, texts: Callable[[], Iterable[str]]) -> bool:
-    """Whether copied text may have ended a value of the only call in an answer."""
-    return _Comparison([text], texts).is_cut(arguments, False, False) is not False
+    """Whether copied text may have ended a value of the only call in an answer, whose arguments are JSON."""
+    # A quote ends a string: a text in which there is none, not even as an entity or escape, has ended nothing.
+    quoting = [each for each in texts() if '"' in each or "&" in each or "\\" in each]
+    return bool(quoting) and _Comparison([text], lambda: quoting).is_cut(arguments, False, False) is not False
 
 
 def _find_whole(text: str, value: str, start: int) -> int:

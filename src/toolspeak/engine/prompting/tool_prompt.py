@@ -67,7 +67,7 @@ class Contract(msgspec.Struct, frozen=True, gc=False):
     message: Message | None = None
     #: The name of the built-in tool that describes tools, if the prompt offers it.
     describe: str = ""
-    #: Whether the sample nonce occurs in `tail` as a part of something else.
+    #: Whether the sample nonce also occurs as a part of something else.
     unmarked_sample: bool = False
 
     @property
@@ -208,25 +208,27 @@ def _contract(
     example = _example(kind, sample.call, dialect, nonce, used, short=listing.short)
     tail = f"{example}\n{_rule(choice, used)}{mark}\n"
     example_dialect, example_calls = row.dialect or dialect, (sample.call,)
+    examples = (*((calls_text(example_dialect, example_calls, None),) if sample.distinct else ()), *toolset.examples)
+    unmarked = _example(kind, sample.call, dialect, None, used, short=listing.short) + _rule(choice, used)
     return Contract(
         stable,
         tail,
         tools,
         estimate_tokens(stable + tail),
         (*toolset.notes, *listing.notes),
-        (*((calls_text(example_dialect, example_calls, None),) if sample.distinct else ()), *toolset.examples),
+        examples,
         fill(used[row.reminder], {"call": calls_text(example_dialect, example_calls, nonce)}),
         _prompt(stable + tail),
         describe,
-        _SAMPLE_NONCE in _example(kind, sample.call, dialect, None, used, short=listing.short) + _rule(choice, used),
+        any(_SAMPLE_NONCE in each for each in (stable, unmarked, *examples)),
     )
 
 
 def _with_nonce(contract: Contract, nonce: str) -> Contract | None:
     """Put a nonce in place of the sample. Returns None if a tool or a template contains the sample as well."""
-    if any(_SAMPLE_NONCE in text for text in (contract.stable, *contract.examples)) or contract.unmarked_sample:
+    if contract.unmarked_sample:
         return None
-    tail, reminder = (text.replace(_SAMPLE_NONCE, nonce) for text in (contract.tail, contract.reminder))
+    tail, reminder = contract.tail.replace(_SAMPLE_NONCE, nonce), contract.reminder.replace(_SAMPLE_NONCE, nonce)
     return msgspec.structs.replace(contract, tail=tail, reminder=reminder, message=_prompt(contract.stable + tail))
 
 
