@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 SLICE_CHARS = 16 * 1024
 #: Number of characters after which an answer is parsed in a worker thread, because the end of a long call takes long.
 LONG_ANSWER_CHARS = 64 * 1024
-#: Seconds of parsing after which the rest of an answer is parsed in a worker thread.
+#: CPU seconds of parsing one batch after which the rest of an answer is parsed in a worker thread.
 SLOW_SECONDS = 0.005
 #: Number of characters in the messages of a request above which calls in the answer are parsed in a worker thread,
 #: because they are compared with these messages.
@@ -242,8 +242,7 @@ class EngineTurn:
         batch = upstream.poll(posted)
         if batch is not None and not batch:
             return
-        now = time.perf_counter()
-        self.upstream_seconds += now - self._waiting_since
+        self.upstream_seconds += time.perf_counter() - self._waiting_since
         if batch is None or (not self._relays and self._takes_long(batch)):
             if batch:
                 upstream.unread(posted, batch)
@@ -255,13 +254,13 @@ class EngineTurn:
             self._actions.extend(self._engine.read_whole(self.requests_sent, batch))
             self._act_now(receiver)
             return
+        began = time.thread_time()
         self._actions.extend(self._actions_for(batch))
         if self._act_now(receiver) and over and not self._over:
             self._actions.extend(self._feed(None))
             self._act_now(receiver)
         self._waiting_since = time.perf_counter()
-        if self._waiting_since - now > SLOW_SECONDS:
-            self._is_slow = True
+        self._is_slow = self._is_slow or time.thread_time() - began > SLOW_SECONDS
         if posted.ends and self._receiver is not None:
             self._on_ready()
         elif not over and posted.answer is not None and posted.answer.finished:
@@ -419,9 +418,9 @@ class EngineTurn:
             self._request = None
         if self._is_slow or self._chars > LONG_ANSWER_CHARS:
             return await asyncio.to_thread(self._feed, batch)
-        began = time.perf_counter()
+        began = time.thread_time()
         actions = self._feed(batch)
-        self._is_slow = time.perf_counter() - began > SLOW_SECONDS
+        self._is_slow = time.thread_time() - began > SLOW_SECONDS
         return actions
 
     def _feed(self, batch: Sequence[Event] | None) -> list[Action]:
