@@ -41,16 +41,13 @@ class DownloadListener(NamedTuple):
 
     def watching(self, look: Callable[[], None]) -> Callable[[], None] | None:
         """Return a callback to call repeatedly during another process's download. It reports the wait only once."""
-        waits = self.waits
-        if waits is None:
+        if self.waits is None:
             return None
-        notified = False
+        notices = [self.waits]
 
         def watch() -> None:
-            nonlocal notified
-            if not notified:
-                notified = True
-                waits()
+            while notices:
+                notices.pop()()
             look()
 
         return watch

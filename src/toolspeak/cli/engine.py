@@ -1,0 +1,92 @@
+"""`toolspeak engine`: show the engine of the embedded model and its files, and build an engine for this processor."""
+
+import shlex
+import sys
+from importlib.metadata import distributions
+
+import click
+
+from ..config import load
+from ..upstreams.embedded.engine_build import EngineBuilder, has_byte_products, installed_info, missing, would_help
+from ._io import CliError, usage_errors, write_json
+
+_EXAMPLES = """\b
+Examples:
+  toolspeak engine status
+  toolspeak engine status --json
+  toolspeak engine build --dry-run
+  toolspeak engine build
+"""
+
+
+@click.group("engine", epilog=_EXAMPLES)
+def command() -> None:
+    """Show the embedded model's engine, or build a faster one."""
+
+
+@command.command("status", epilog=_EXAMPLES)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def status(as_json: bool) -> None:
+    """Show the engine, its cached files, and whether building one helps."""
+    with usage_errors():
+        config = load()
+    needs, helps = list(missing(config.environment())), would_help()
+    files = sorted((*config.cache_folder.rglob("*.gguf"), *config.prompts_folder.glob("*/*.state")))
+    report = {
+        "engine": " ".join(f"xllamacpp {each.version}" for each in distributions(name="xllamacpp")) or "not installed",
+        "features": installed_info() or "unknown",
+        "byte products": has_byte_products(installed_info()),
+        "build helps": helps,
+        "build needs": needs,
+    }
+    if as_json:
+        sizes = {str(file): file.stat().st_size for file in files}
+        write_json({name.replace(" ", "_"): value for name, value in {**report, "files": sizes}.items()}, indent=2)
+        return
+    for name, value in report.items():
+        text = ", ".join(value) or "nothing more" if isinstance(value, list) else value
+        click.echo(f"{name:<15}{('no', 'yes')[value] if isinstance(value, bool) else text}")
+    for file in files:
+        click.echo(f"{file.stat().st_size / 1e6:>11.1f} MB {file}")
+    if helps and not needs:
+        click.echo("hint: `toolspeak engine build` builds a faster engine", err=True)
+
+
+@command.command("build", epilog=_EXAMPLES)
+@click.option("--dry-run", is_flag=True, help="Print the commands without running them.")
+@click.option("--outside-venv", is_flag=True, help="Allow installation outside a virtual environment.")
+def build(dry_run: bool, outside_venv: bool) -> None:
+    """Build the engine for this processor and install it.
+
+    Takes ten to twenty minutes on two cores, and needs a C++ compiler, the headers of Python and the package index.
+    An interrupted build goes on where it was. If the build fails, the installed engine stays.
+    """
+    from rich.console import Console
+
+    with usage_errors(), Console(stderr=True).status("") as shown:
+        config = load()
+        builder = EngineBuilder(config.cache_folder, config.environment(), shown.update)
+        if dry_run:
+            variables, commands = builder.commands()
+            for name, value in variables.items():
+                click.echo(f"export {name}={shlex.quote(value)}")
+            for words in commands.values():
+                click.echo(shlex.join(words))
+            return
+        if has_byte_products(installed_info()):
+            click.echo("the installed engine already multiplies bytes in one step; there is nothing to build")
+            return
+        _require(missing(config.environment()), outside_venv or sys.prefix != sys.base_prefix)
+        click.echo(f"building the engine; this takes ten to twenty minutes (log: {builder.log})")
+        builder.build(lambda: shown.update("waiting for another process that is building the engine"))
+        builder.install()
+    click.echo(f"installed: {installed_info()}")
+
+
+def _require(needs: dict[str, str], allowed: bool) -> None:
+    if not allowed:
+        hint = "run it in a virtual environment (python3 -m venv), or add --outside-venv"
+        raise CliError("this would replace a package outside a virtual environment", hint=hint)
+    if needs:
+        hint = f"on Debian and Ubuntu: apt-get install {' '.join(needs.values())}"
+        raise CliError(f"building the engine needs {' and '.join(needs)}", hint=hint)
