@@ -31,7 +31,8 @@ def status(as_json: bool) -> None:
     with usage_errors():
         config = load()
     needs, helps = list(missing(config.environment())), would_help()
-    files = sorted((*config.cache_folder.rglob("*.gguf"), *config.prompts_folder.glob("*/*.state")))
+    files = {str(file): file.stat().st_size for file in sorted(config.cache_folder.rglob("*.gguf"))}
+    states = [file.stat().st_size for file in config.prompts_folder.glob("*/*.state")]
     report = {
         "engine": " ".join(f"xllamacpp {each.version}" for each in distributions(name="xllamacpp")) or "not installed",
         "features": installed_info() or "unknown",
@@ -40,14 +41,15 @@ def status(as_json: bool) -> None:
         "build needs": needs,
     }
     if as_json:
-        sizes = {str(file): file.stat().st_size for file in files}
-        write_json({name.replace(" ", "_"): value for name, value in {**report, "files": sizes}.items()}, indent=2)
+        cached = {"files": files, "prompt_states": {"files": len(states), "bytes": sum(states)}}
+        write_json({name.replace(" ", "_"): value for name, value in report.items()} | cached, indent=2)
         return
+    report["prompt states"] = f"{len(states)} file{'s' * (len(states) != 1)}, {sum(states) / 1e6:.1f} MB"
     for name, value in report.items():
         text = ", ".join(value) or "nothing more" if isinstance(value, list) else value
         click.echo(f"{name:<15}{('no', 'yes')[value] if isinstance(value, bool) else text}")
-    for file in files:
-        click.echo(f"{file.stat().st_size / 1e6:>11.1f} MB {file}")
+    for file, size in files.items():
+        click.echo(f"{size / 1e6:>11.1f} MB {file}")
     if helps and not needs:
         click.echo("hint: `toolspeak engine build` builds a faster engine", err=True)
 
@@ -63,9 +65,9 @@ def build(dry_run: bool, outside_venv: bool) -> None:
     """
     from rich.console import Console
 
-    with usage_errors(), Console(stderr=True).status("") as shown:
+    with usage_errors(), Console(stderr=True).status("") as display:
         config = load()
-        builder = EngineBuilder(config.cache_folder, config.environment(), shown.update)
+        builder = EngineBuilder(config.cache_folder, config.environment(), display.update)
         if dry_run:
             variables, commands = builder.commands()
             for name, value in variables.items():
@@ -78,7 +80,7 @@ def build(dry_run: bool, outside_venv: bool) -> None:
             return
         _require(missing(config.environment()), outside_venv or sys.prefix != sys.base_prefix)
         click.echo(f"building the engine; this takes ten to twenty minutes (log: {builder.log})")
-        builder.build(lambda: shown.update("waiting for another process that is building the engine"))
+        builder.build(lambda: display.update("waiting for another process that is building the engine"))
         builder.install()
     click.echo(f"installed: {installed_info()}")
 

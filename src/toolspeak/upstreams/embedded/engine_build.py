@@ -85,14 +85,14 @@ def would_help() -> bool:
 def missing(environment: Mapping[str, str]) -> dict[str, str]:
     """Return what is missing to build an engine, and the Debian package of each."""
     which = functools.partial(shutil.which, path=environment.get("PATH"))
-    found = {
+    present = {
         ("a C++ compiler (c++)", "g++"): which(environment.get("CXX", "c++").split()[0]),
         ("the headers of Python (Python.h)", "python3-dev"): Path(
             sysconfig.get_paths()["include"], "Python.h"
         ).exists(),
         ("pip or uv", "python3-pip"): importlib.util.find_spec("pip") or which("uv"),
     }
-    return dict(need for need, is_found in found.items() if not is_found)
+    return dict(need for need, is_present in present.items() if not is_present)
 
 
 class EngineBuildError(ToolspeakError):
@@ -172,13 +172,13 @@ class EngineBuilder:
         for folder in (self._tools, self.sources, self._new, *outdated):
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _make(self, target: Path, made: Path, *steps: str) -> None:
-        """Run steps that write into a new folder. `made` becomes `target` only if all of them succeed."""
+    def _make(self, target: Path, output: Path, *steps: str) -> None:
+        """Run steps that write into a new folder. `output` becomes `target` only if all of them succeed."""
         shutil.rmtree(self._new, ignore_errors=True)
         self._new.mkdir()
         for step in steps:
             self._run(step)
-        made.replace(target)
+        output.replace(target)
 
     def install(self) -> None:
         """Install the engine that was built."""
