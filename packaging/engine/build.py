@@ -2,8 +2,8 @@
 
     python packaging/engine/build.py [--work FOLDER] [--jobs N] [--dry-run]
 
-The sources and the build tools are those of `toolspeak engine build`, pinned by hash. The wheel lies in FOLDER/dist. See
-README.md beside this file.
+The sources and the build tools are those of `toolspeak engine build`, pinned by hash. The wheel lies in FOLDER/dist.
+README.md beside this file says more.
 """
 
 from __future__ import annotations
@@ -75,11 +75,11 @@ def commands(work: Path) -> list[list[str]]:
     tools = [word for name in ("tools", "cmake") for word in ("-r", str(REQUIREMENTS / f"engine-{name}.txt"))]
     hashed, sources = ["--no-deps", "--require-hashes"], work / "sources"
     isolated = "--no-build-isolation"  # the tools are those above, not what the index has today
+    source = ["-r", str(REQUIREMENTS / "engine-source.txt")]
     archive, package = sources / f"xllamacpp-{version}.tar.gz", sources / f"xllamacpp-{version}"
     return [
         [*pip, "install", *hashed, "--only-binary", ":all:", "--upgrade", "--target", str(work / "tools"), *tools],
-        [*pip, "download", *hashed, isolated, "--no-binary", ":all:", "--dest", str(sources)]
-        + ["-r", str(REQUIREMENTS / "engine-source.txt")],
+        [*pip, "download", *hashed, isolated, "--no-binary", ":all:", "--dest", str(sources), *source],
         [sys.executable, "-m", "tarfile", "-e", str(archive), str(sources)],
         [*pip, "wheel", "-v", "--no-deps", isolated, "--wheel-dir", str(work / "plain"), str(package)],
     ]
