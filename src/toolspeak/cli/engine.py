@@ -64,10 +64,11 @@ def build(dry_run: bool, outside_venv: bool) -> None:
     An interrupted build goes on where it was. If the build fails, the installed engine stays.
     """
     from rich.console import Console
+    from rich.markup import escape
 
     with usage_errors(), Console(stderr=True).status("") as display:
         config = load()
-        builder = EngineBuilder(config.cache_folder, config.environment(), display.update)
+        builder = EngineBuilder(config.cache_folder, config.environment(), lambda text: display.update(escape(text)))
         if dry_run:
             variables, commands = builder.commands()
             for name, value in variables.items():
@@ -79,7 +80,7 @@ def build(dry_run: bool, outside_venv: bool) -> None:
             click.echo("the installed engine already multiplies bytes in one step; there is nothing to build")
             return
         _require(missing(config.environment()), outside_venv or sys.prefix != sys.base_prefix)
-        click.echo(f"building the engine; this takes ten to twenty minutes (log: {builder.log})")
+        click.echo(f"building xllamacpp {builder.version}; this takes ten to twenty minutes (log: {builder.log})")
         builder.build(lambda: display.update("waiting for another process that is building the engine"))
         builder.install()
     click.echo(f"installed: {installed_info()}")

@@ -37,11 +37,6 @@ _BODY = """{{"model": {model},
       "parameters": {{"type": "object", "properties": {{"city": {{"type": "string"}}}}, "required": ["city"]}}}}}}]}}"""
 _CODE = """from openai import OpenAI; print(OpenAI()
     .responses.create(model={model}, input="Say hello").output_text)"""
-#: Printed if a native build of the engine would use faster CPU instructions than the installed one.
-_NATIVE_BUILD_TIP = (
-    "tip: a native build of llama.cpp is several times faster on this machine. "
-    "`make run` builds it in the background, `toolspeak engine build` at once"
-)
 
 
 def print_examples(url: str, model: str) -> None:
@@ -81,7 +76,7 @@ def prepare_embedded(config: Config, model: str) -> str:
     elif not is_gguf(cached):
         raise ConfigError(f"`{cached}` is not a weights file", hint=hint)
     if not recipe.hub and not recipe.path and would_help():
-        click.echo(_NATIVE_BUILD_TIP, err=True)
+        click.echo("tip: `toolspeak engine build` makes this model several times as fast on this machine", err=True)
     return recipe.name
 
 

@@ -39,7 +39,6 @@ _MAX_SECONDS = 60
 
 #: Folder of the requirements files, which have hashes.
 _OWN = Path(__file__).parent
-_LINE_BYTES = 60  # shown of the last line of the log
 
 
 def has_byte_products(system_info: str) -> bool:
@@ -85,11 +84,10 @@ def would_help() -> bool:
 def missing(environment: Mapping[str, str]) -> dict[str, str]:
     """Return what is missing to build an engine, and the Debian package of each."""
     which = functools.partial(shutil.which, path=environment.get("PATH"))
+    header = Path(sysconfig.get_paths()["include"], "Python.h")
     present = {
         ("a C++ compiler (c++)", "g++"): which(environment.get("CXX", "c++").split()[0]),
-        ("the headers of Python (Python.h)", "python3-dev"): Path(
-            sysconfig.get_paths()["include"], "Python.h"
-        ).exists(),
+        ("the headers of Python (Python.h)", "python3-dev"): header.exists(),
         ("pip or uv", "python3-pip"): importlib.util.find_spec("pip") or which("uv"),
     }
     return dict(need for need, is_present in present.items() if not is_present)
@@ -105,17 +103,17 @@ class EngineBuilder:
     """Builds the engine for this processor and installs it into the running environment.
 
     It works in a folder below `cache`, where an interrupted build goes on. `environment` contains the settings of pip,
-    uv and the compiler, `own` is the folder with the requirements files, and `report` receives the progress.
+    uv and the compiler, and `report` receives the progress.
     """
 
     def __init__(
-        self, cache: Path, environment: Mapping[str, str], report: Callable[[str], object] = str, own: Path = _OWN
+        self, cache: Path, environment: Mapping[str, str], report: Callable[[str], None] | None = None
     ) -> None:
-        self._cache, self._environment, self._report, self._requirements = cache, environment, report, own
-        self._version = (own / "engine-source.txt").read_text("utf-8").partition("==")[2].split()[0]
+        self._cache, self._environment, self._report = cache, environment, report
+        self.version = (_OWN / "engine-source.txt").read_text("utf-8").partition("==")[2].split()[0]
         cpu = re.findall(r"(?m)^(?:flags|Features).*", _CPUINFO.read_text() if _CPUINFO.exists() else "")[:1]
         # A build is for one version, one Python and one processor.
-        build = f"{self._version}-{sys.implementation.cache_tag}-{hashlib.sha256(repr(cpu).encode()).hexdigest()[:12]}"
+        build = f"{self.version}-{sys.implementation.cache_tag}-{hashlib.sha256(repr(cpu).encode()).hexdigest()[:12]}"
         self.folder = folder = cache / "engine" / build
         self._new, self._tools, self._built = folder / "new", folder / "tools", folder / "built"
         self.sources, self.log = folder / "sources", folder / "log"
@@ -129,8 +127,8 @@ class EngineBuilder:
         """Return the environment variables and the steps of a build, as `engine.toml` describes them."""
         own, tools, python = self._environment, self._tools, sys.executable
         pip, uv = [python, "-m", "pip", "install"], ["uv", "pip", "install", "--python", python]
-        values = {"python": python, "folder": self.folder, "new": self._new, "requirements": self._requirements}
-        values |= {"version": self._version, "wheel": self.wheel or "WHEEL"}
+        values = {"python": python, "folder": self.folder, "new": self._new, "requirements": _OWN}
+        values |= {"version": self.version, "wheel": self.wheel or "WHEEL"}
         words = {name: shlex.quote(str(value)) for name, value in values.items()}
         words["install"] = shlex.join(uv if importlib.util.find_spec("pip") is None else pip)
         table = tomllib.loads((_OWN / "engine.toml").read_text("utf-8"))
@@ -139,7 +137,7 @@ class EngineBuilder:
             "CMAKE_GENERATOR": own.get("CMAKE_GENERATOR", "Ninja"),
             "PATH": os.pathsep.join((f"{tools}/bin", str(Path(python).parent), own.get("PATH", ""))),
             "PYTHONPATH": os.pathsep.join(filter(None, (str(tools), own.get("PYTHONPATH")))),
-            "TMPDIR": str(self.folder),
+            "TMPDIR": str(self._new),
         }, {name: shlex.split(command.format_map(words)) for name, command in table["steps"].items()}
 
     def build(self, on_wait: Callable[[], None]) -> None:
@@ -160,7 +158,7 @@ class EngineBuilder:
         if not self._tools.is_dir():
             self._make(self._tools, self._new, "tools", *["cmake"] * needs_cmake)
         if not self.sources.is_dir():
-            self._make(self.sources, self._new / f"xllamacpp-{self._version}", "download", "unpack")
+            self._make(self.sources, self._new / f"xllamacpp-{self.version}", "download", "unpack")
         self._make(self._built, self._new, "compile")
         shutil.unpack_archive(str(self.wheel), self._new, "zip")
         info = installed_info(str(self._new))
@@ -168,7 +166,7 @@ class EngineBuilder:
             shutil.rmtree(self._built)
             fault = "is no faster than the one from the package index" if info else "does not start"
             raise EngineBuildError(f"the engine that was built {fault}", hint=f"see {self.log}")
-        outdated = [each for each in self.folder.parent.iterdir() if not each.name.startswith(f"{self._version}-")]
+        outdated = [each for each in self.folder.parent.iterdir() if not each.name.startswith(f"{self.version}-")]
         for folder in (self._tools, self.sources, self._new, *outdated):
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -190,8 +188,8 @@ class EngineBuilder:
         begin = time.monotonic()
 
         def watch() -> None:
-            last = self.log.read_bytes()[-_LINE_BYTES:].decode("utf-8", "replace").strip().rpartition("\n")[2]
-            self._report(f"{step} ({time.monotonic() - begin:.0f} s)  {last}")
+            if self._report is not None:
+                self._report(f"{step} ({time.monotonic() - begin:.0f} s)  {failure_reason(self.log):.60}")
 
         if run_logged(commands[step], {**self._environment, **variables}, self.log, watch):
             hint = f"see {self.log} and try again; to start over, delete {self.folder}"
