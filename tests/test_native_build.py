@@ -52,14 +52,10 @@ FAST = "CPU : AVX512_VNNI = 1 |"
 
 
 class Place(NamedTuple):
-    """A checkout, an environment, a package index in a folder, and a cache."""
+    """A folder with a checkout, an environment, a package index and a cache."""
 
     folder: Path
     variables: dict[str, str]
-
-    @property
-    def index(self) -> Path:
-        return self.folder / "index"
 
     @property
     def build(self) -> Path:
@@ -177,7 +173,7 @@ def test_a_failed_build_leaves_the_installed_engine_and_goes_on_with_its_sources
     run = place.engine("build", BREAKS="yes")
     assert run.returncode == 2
     assert "step `compile` failed" in run.stderr and "Traceback" not in run.stderr
-    shutil.rmtree(place.index)
+    shutil.rmtree(place.folder / "index")
     assert place.engine("build").returncode == 0
     assert place.installed()
 
