@@ -79,17 +79,13 @@ def build(dry_run: bool, outside_venv: bool) -> None:
         if has_byte_products(installed_info()):
             click.echo("the installed engine already multiplies bytes in one step; there is nothing to build")
             return
-        _require(missing(config.environment()), outside_venv or sys.prefix != sys.base_prefix)
+        if sys.prefix == sys.base_prefix and not outside_venv:
+            hint = "run it in a virtual environment (python3 -m venv), or add --outside-venv"
+            raise CliError("this would replace a package outside a virtual environment", hint=hint)
+        if needs := missing(config.environment()):
+            hint = f"on Debian and Ubuntu: apt-get install {' '.join(needs.values())}"
+            raise CliError(f"building the engine needs {' and '.join(needs)}", hint=hint)
         click.echo(f"building xllamacpp {builder.version}; this takes ten to twenty minutes (log: {builder.log})")
         builder.build(lambda: display.update("waiting for another process that is building the engine"))
         builder.install()
     click.echo(f"installed: {installed_info()}")
-
-
-def _require(needs: dict[str, str], allowed: bool) -> None:
-    if not allowed:
-        hint = "run it in a virtual environment (python3 -m venv), or add --outside-venv"
-        raise CliError("this would replace a package outside a virtual environment", hint=hint)
-    if needs:
-        hint = f"on Debian and Ubuntu: apt-get install {' '.join(needs.values())}"
-        raise CliError(f"building the engine needs {' and '.join(needs)}", hint=hint)
