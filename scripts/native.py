@@ -24,7 +24,7 @@ def main(step: str) -> None:
         possible = not failed.exists() and not missing(config.environment())
         if step == "build" and wheel is None and possible and would_help():
             builder.build(sys.exit)  # leave it to the process that is building
-            print("an engine was built for this processor: the model is several times as fast from the next start")
+            print("an engine was built for this processor: the model is faster from the next start")
     except EngineBuildError as error:
         if wheel is not None:
             wheel.unlink()

@@ -34,7 +34,7 @@ def status(as_json: bool) -> None:
     files = {str(file): file.stat().st_size for file in sorted(config.cache_folder.rglob("*.gguf"))}
     states = [file.stat().st_size for file in config.prompts_folder.glob("*/*.state")]
     report = {
-        "engine": " ".join(f"xllamacpp {each.version}" for each in distributions(name="xllamacpp")) or "not installed",
+        "engine": next((f"xllamacpp {each.version}" for each in distributions(name="xllamacpp")), "not installed"),
         "features": installed_info() or "unknown",
         "byte products": has_byte_products(installed_info()),
         "build helps": helps,

@@ -76,7 +76,7 @@ def prepare_embedded(config: Config, model: str) -> str:
     elif not is_gguf(cached):
         raise ConfigError(f"`{cached}` is not a weights file", hint=hint)
     if not recipe.hub and not recipe.path and would_help():
-        click.echo("tip: `toolspeak engine build` makes this model several times as fast on this machine", err=True)
+        click.echo("tip: `toolspeak engine build` builds a faster engine for this processor", err=True)
     return recipe.name
 
 
