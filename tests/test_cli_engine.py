@@ -104,4 +104,4 @@ def test_the_sources_are_those_of_the_locked_version():
     version, digest = re.findall(
         r"==(\S+)|sha256:(\w+)", (REQUIREMENTS / "engine-source.txt").read_text(encoding="utf-8")
     )
-    assert locked.startswith(f"{version[0]} ") and digest[1] in locked
+    assert locked.startswith(f"{version[0]} ") and digest[1] in locked, "change engine-source.txt to the locked version"

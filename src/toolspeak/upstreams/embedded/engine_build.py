@@ -24,8 +24,6 @@ from pathlib import Path
 
 from ...errors import ToolspeakError
 from ...file_locks import file_lock
-from .package_index import failure_reason, run_logged
-from .weights import merge_in_background
 
 #: Byte dot-product instructions, as llama.cpp names them.
 _BYTE_PRODUCTS = frozenset({"DOTPROD", "MATMUL_INT8", "AVX_VNNI", "AVX512_VNNI", "AMX_INT8"})
@@ -142,6 +140,8 @@ class EngineBuilder:
 
     def build(self, on_wait: Callable[[], None]) -> None:
         """Build the engine. `on_wait` is called repeatedly while another process is building it."""
+        from .weights import merge_in_background  # not at the top: the model's process imports this module
+
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with file_lock(self.folder / "lock", on_wait):
@@ -184,6 +184,8 @@ class EngineBuilder:
         installed_info.cache_clear()
 
     def _run(self, step: str) -> None:
+        from .package_index import failure_reason, run_logged
+
         variables, commands = self.commands()
         begin = time.monotonic()
 
