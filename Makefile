@@ -32,10 +32,10 @@ $(STAMP): $(LOCK) pyproject.toml scripts/setup
 	@touch $@
 
 run: $(STAMP) ## start the proxy with a small local model; set PORT and ARGS; NATIVE=no skips the background build
-	@sh scripts/run $(VENV) $(LOCK) "$(NATIVE)" --port $(PORT) $(ARGS)
+	@sh scripts/run $(VENV) "$(NATIVE)" --port $(PORT) $(ARGS)
 
 native: $(STAMP) ## build the small model's engine for this processor: it answers several times as fast; needs a C++ compiler
-	@sh scripts/native $(VENV) $(LOCK)
+	@$(BIN)/toolspeak engine build
 
 test: $(STAMP) ## the suite with small samples of expensive properties, and complete branch coverage of the pure packages
 	@$(BIN)/python -m pytest --no-header --numprocesses auto --dist worksteal --cov --cov-report=term $(PYTEST_ARGS)

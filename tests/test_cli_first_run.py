@@ -119,7 +119,7 @@ def test_a_model_of_the_hub_is_fetched_before_anything_listens(tmp_path: Path, c
         (
             False,
             True,
-            ["fetching the weights of smollm2-135m, 98 MB into ", "tip: a native build of llama.cpp "],
+            ["fetching the weights of smollm2-135m, 98 MB into ", "tip: `toolspeak engine build` "],
         ),
         (True, True, ["fetching the weights of smollm2-135m, 98 MB into "]),
     ],

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cases import check_each
-from toolspeak.client_settings.shells import SHELLS
+from toolspeak.cli.env import SHELLS
 from toolspeak.client_settings.table import ANY_KEY, ClientSettings, ServerAddress, client, clients
 from toolspeak.errors import UsageError
 

@@ -156,3 +156,43 @@ def test_systemd_takes_the_unit(tmp_path: Path):
     if "Failed to" in checked.stderr and checked.returncode:
         pytest.skip(f"systemd-analyze does not work here: {checked.stderr.strip()[:200]}")
     assert (checked.returncode, checked.stderr) == (0, "")
+
+
+# ---- the recipe of the engine
+
+RECIPE = ROOT / "packaging" / "engine" / "build.py"
+
+
+def test_the_recipe_fetches_only_what_has_a_hash(tmp_path: Path):
+    command = [sys.executable, RECIPE, "--dry-run", "--work", tmp_path / "work"]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    fetches = [line for line in lines if " install " in line or " download " in line]
+    assert len(fetches) == 2 and all("--require-hashes" in line for line in fetches)
+    assert any("-DGGML_CPU_ALL_VARIANTS=ON" in line for line in lines)
+    assert not (tmp_path / "work").exists()
+
+
+def test_the_wheel_of_the_recipe_holds_the_backends_and_loads_them_first(tmp_path: Path):
+    plain, libraries = tmp_path / "xllamacpp-2-cp310-abi3-linux_x86_64.whl", tmp_path / "bin"
+    with zipfile.ZipFile(plain, "w") as wheel:
+        wheel.writestr("xllamacpp/__init__.py", "from .xllamacpp import *\n")
+        wheel.writestr("xllamacpp-2.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: cp310-abi3-linux_x86_64\n\n")
+        wheel.writestr("xllamacpp-2.dist-info/RECORD", "")
+    libraries.mkdir()
+    for name in ("libggml-cpu-haswell.so", "libggml.so.0.10.0", "llama-server"):
+        (libraries / name).write_bytes(name.encode())
+    (libraries / "libggml.so.0").symlink_to("libggml.so.0.10.0")
+    (libraries / "libggml.so").symlink_to("libggml.so.0")
+    code = "import pathlib, sys, build; print(build.add_libraries(*map(pathlib.Path, sys.argv[1:])))"
+    command = [sys.executable, "-c", code, plain, libraries, tmp_path / "dist"]
+    run = subprocess.run(command, cwd=RECIPE.parent, capture_output=True, text=True, check=True)
+    result = Path(run.stdout.strip())
+    assert result.name == "xllamacpp-2-1-cp310-abi3-linux_x86_64.whl"
+    with zipfile.ZipFile(result) as wheel:
+        start = wheel.read("xllamacpp/__init__.py").decode()
+        assert start.index("ggml_backend_load_all_from_path") < start.index("from .xllamacpp import *")
+        assert "Build: 1\nTag:" in wheel.read("xllamacpp-2.dist-info/WHEEL").decode()
+        names = {name for name in wheel.namelist() if name.startswith("xllamacpp/lib")}
+        assert names == {"xllamacpp/libggml-cpu-haswell.so", "xllamacpp/libggml.so.0"}
+        records = wheel.read("xllamacpp-2.dist-info/RECORD").decode().splitlines()
+    assert {line.partition(",")[0] for line in records} == set(wheel.namelist())

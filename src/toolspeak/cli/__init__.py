@@ -12,9 +12,8 @@ import click
 __all__ = ["main"]
 
 #: The commands. Each is defined as `command` by the module of its name.
-_COMMANDS = (
-    "chat config doctor env eval explain keys launch mcp page parse probe replay run serve sessions strategy trust undo"
-).split()
+_COMMANDS = """chat config doctor engine env eval explain keys launch mcp page parse probe replay run serve sessions
+strategy trust undo""".split()
 
 
 class _LazyGroup(click.Group):

@@ -37,11 +37,6 @@ _BODY = """{{"model": {model},
       "parameters": {{"type": "object", "properties": {{"city": {{"type": "string"}}}}, "required": ["city"]}}}}}}]}}"""
 _CODE = """from openai import OpenAI; print(OpenAI()
     .responses.create(model={model}, input="Say hello").output_text)"""
-#: Printed if a native build of the engine would use faster CPU instructions than the installed one.
-_NATIVE_BUILD_TIP = (
-    "tip: a native build of llama.cpp is several times faster on this machine. "
-    "`make run` builds it in the background, `make native` at once; for pip see docs/first-run.md"
-)
 
 
 def print_examples(url: str, model: str) -> None:
@@ -63,7 +58,7 @@ def prepare_embedded(config: Config, model: str) -> str:
     Raises ConfigError if the runtime is not installed or a file is not a model or an adapter, and WeightsError if the
     weights cannot be fetched.
     """
-    from ..upstreams.embedded.engine_build import could_have_byte_products, has_byte_products, installed_info
+    from ..upstreams.embedded.engine_build import would_help
     from ..upstreams.embedded.upstream import cached_weights, is_gguf, obtain_weights, recipe_for, require_runtime
     from ..upstreams.embedded.weights import DownloadListener
 
@@ -80,9 +75,8 @@ def prepare_embedded(config: Config, model: str) -> str:
             obtain_weights(recipe, folder, config.environment(), DownloadListener(progress, _report_waiting))
     elif not is_gguf(cached):
         raise ConfigError(f"`{cached}` is not a weights file", hint=hint)
-    default = not recipe.hub and not recipe.path
-    if default and not has_byte_products(installed_info()) and could_have_byte_products():
-        click.echo(_NATIVE_BUILD_TIP, err=True)
+    if not recipe.hub and not recipe.path and would_help():
+        click.echo("tip: `toolspeak engine build` builds a faster engine for this processor", err=True)
     return recipe.name
 
 

@@ -5,8 +5,10 @@ is a function that puts the distribution into a work folder or raises `FetchFail
 """
 
 import base64
+import html
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,7 +19,6 @@ import urllib.parse
 import urllib.request
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from html.parser import HTMLParser
 from http.client import HTTPException, HTTPMessage
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeAlias
@@ -33,6 +34,7 @@ _BLOCK = 1 << 18
 _MAX_PAGE_BYTES = 8 << 20
 _ANSWER_SECONDS = 30
 _MAX_REASON_CHARS = 300
+_LINK = re.compile(r"""<a\s[^>]*?\bhref\s*=\s*["']([^"']+)""", re.IGNORECASE)
 #: pip prints this text before the cause of a connection error, and these characters around the cause.
 _BROKEN = "connection broken by "
 _QUOTES = "'\")"
@@ -128,22 +130,35 @@ def _run(program: str, command: Sequence[str], request: FetchRequest) -> None:
     """Run a program that downloads. Progress is measured by the size of the files in the work folder."""
     # The program's temporary files go to the work folder too, so they are counted and certain to be removed.
     own = {**request.environment, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(request.work))}
-    log = request.work / "output"
-    with log.open("wb") as output:
-        process = subprocess.Popen(command, env=own, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+    log, end = request.work / "output", time.monotonic() + _MAX_SECONDS
+
+    def watch() -> None:
+        request.progress(_largest_in(request.work))
+        if time.monotonic() > end:
+            raise FetchFailed(f"no result within {_MAX_SECONDS // 60} minutes")
+
+    if status := run_logged(command, own, log, watch):
+        raise FetchFailed(f"{program}: {failure_reason(log) or f'exit status {status}'}")
+
+
+def run_logged(command: Sequence[str], environment: Mapping[str, str], log: Path, watch: Callable[[], None]) -> int:
+    """Run a command with its output in a file, and return its exit status. `watch` is called while it runs."""
+    with log.open("ab") as output:
+        process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
         try:
-            status = _wait_with_progress(process, request)
+            while True:
+                with suppress(subprocess.TimeoutExpired):
+                    return process.wait(_POLL_SECONDS)
+                watch()
         finally:
             if process.poll() is None:
                 process.kill()
                 process.wait()
-    if status:
-        lines = log.read_text("utf-8", "replace").strip().splitlines()
-        raise FetchFailed(f"{program}: {_reason(lines) if lines else f'exit status {status}'}")
 
 
-def _reason(lines: Sequence[str]) -> str:
+def failure_reason(log: Path) -> str:
     """Return the last line of the output, and the cause of a connection error, which pip prints before that line."""
+    lines = log.read_text("utf-8", "replace").strip().splitlines() or [""]
     last = lines[-1][:_MAX_REASON_CHARS]
     broken = next((line for line in reversed(lines) if _BROKEN in line), None)
     if broken is None:
@@ -152,17 +167,6 @@ def _reason(lines: Sequence[str]) -> str:
     what = broken.partition(_BROKEN)[2]
     what = (what.rpartition("': ")[0] or what).rpartition(">: ")[2]
     return f"{last} (a connection failed: {what.strip(_QUOTES)[:_MAX_REASON_CHARS]})"
-
-
-def _wait_with_progress(process: subprocess.Popen[bytes], request: FetchRequest) -> int:
-    end = time.monotonic() + _MAX_SECONDS
-    while True:
-        try:
-            return process.wait(_POLL_SECONDS)
-        except subprocess.TimeoutExpired:
-            request.progress(_largest_in(request.work))
-        if time.monotonic() > end:
-            raise FetchFailed(f"no result within {_MAX_SECONDS // 60} minutes")
 
 
 def _largest_in(folder: Path) -> int:
@@ -176,16 +180,6 @@ def size_of(file: Path) -> int:
     with suppress(OSError):
         return file.stat().st_size
     return 0
-
-
-class _Links(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.hrefs: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag == "a":
-            self.hrefs.extend(value for key, value in attrs if key == "href" and value)
 
 
 def _without_credentials(index: str) -> tuple[str, dict[str, str]]:
@@ -203,11 +197,9 @@ def _wheel_url(page: urllib.request.Request, name: str, version: str, send: Send
     with send(page, timeout=_ANSWER_SECONDS) as answer:
         base = answer.url
         text = answer.read(_MAX_PAGE_BYTES).decode("utf-8", "replace")
-    links = _Links()
-    links.feed(text)
     start = f"{name.replace('-', '_')}-{version}-"
-    for link in links.hrefs:
-        url = urllib.parse.urljoin(base, link).partition("#")[0]
+    for link in _LINK.findall(text):
+        url = urllib.parse.urljoin(base, html.unescape(link)).partition("#")[0]
         file = urllib.parse.unquote(urllib.parse.urlsplit(url).path.rpartition("/")[2])
         if file.startswith(start) and file.endswith(".whl") and url.startswith(("https://", "http://")):
             return url

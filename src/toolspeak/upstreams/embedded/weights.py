@@ -41,16 +41,13 @@ class DownloadListener(NamedTuple):
 
     def watching(self, look: Callable[[], None]) -> Callable[[], None] | None:
         """Return a callback to call repeatedly during another process's download. It reports the wait only once."""
-        waits = self.waits
-        if waits is None:
+        if self.waits is None:
             return None
-        notified = False
+        notices = [self.waits]
 
         def watch() -> None:
-            nonlocal notified
-            if not notified:
-                notified = True
-                waits()
+            while notices:
+                notices.pop()()
             look()
 
         return watch
@@ -100,6 +97,8 @@ MERGED = msgspec.structs.replace(
     size=144_811_072,
     sha256="20a656ee3257a9ea9123dc7da77580adad9164d94f1b36b90a34604772c88316",
 )
+#: Names under which this release and earlier ones have stored merged weights.
+_MERGED_NAMES = ("SmolLM2-135M-Instruct.Q8_0.gguf", "SmolLM2-135M-Instruct-tools.Q8_0.gguf")
 
 
 #: Fingerprints of verified files. Hashing 100 MB takes a while, and the file is checked twice at startup.
@@ -189,7 +188,16 @@ def obtain_merged(
             raise FetchFailed(str(error)) from error
         return files
 
-    return obtain(target, folder, environment, follower, (by_merging,))
+    path = obtain(target, folder, environment, follower, (by_merging,))
+    remove_old_merged(path)
+    return path
+
+
+def remove_old_merged(current: Path) -> None:
+    """Remove merged weights of earlier releases, which nothing reads once the current ones are in the folder."""
+    for name in {*_MERGED_NAMES} - {current.name}:
+        with suppress(OSError):
+            (current.parent / name).unlink()
 
 
 #: The process that merges the adapter, if there is one.
