@@ -24,11 +24,12 @@ from toolspeak.cli import main
 from toolspeak.config import load
 from toolspeak.core.events import CallArgs, CallEnd, CallStart, Event, Failure, Finish, TextDelta
 from toolspeak.core.types import Request
-from toolspeak.doctor import CHECKS, CheckResult, doctor_targets, examine, failed
+from toolspeak.doctor import CheckResult, doctor_targets, examine, failed
 
 pytestmark = pytest.mark.requirement("H5")
 
 KEY = "sk-very-secret-0123456789"
+CHECKS = ("configuration", "reachable", "key", "model", "answer", "streaming", "native tools", "tool calls")
 GOOD = dict.fromkeys(CHECKS, "ok")
 #: What is found when nothing after this check can be looked at.
 UP_TO = {

@@ -39,8 +39,6 @@ _CONNECT = 5.0
 _MAX_TOKENS = 64  # token limit of each answer: enough for a sentence or a call
 _MAX_SHOWN_CHARS = 100
 
-CHECKS = ("configuration", "reachable", "key", "model", "answer", "streaming", "native tools", "tool calls")
-
 _PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 _TOOL = Tool("get_weather", "The weather in a city.", _PARAMETERS)
 _HELLO = "Answer with one short sentence: what is the capital of Norway?"

@@ -14,15 +14,16 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from tests.cases import check_each, size
-from tests.refusals.measure import KINDS, measure, measure_played
+from tests.refusals.measure import KINDS, RETRYABLE, measure, measure_played
 from tests.time_growth import assert_cheap_beside
 from toolspeak.engine.refusals import classifier
 from toolspeak.engine.refusals.answer_view import offer_of, topics_in, view_of
-from toolspeak.engine.refusals.classifier import RETRYABLE, Verdict, classify
+from toolspeak.engine.refusals.classifier import Verdict, classify
 from toolspeak.engine.refusals.refusal_prefix import OPENING, may_open_refusal
 from toolspeak.engine.refusals.tables import LANGUAGES, Phrases, language, phrases, topic_patterns, topics
 
 SETS = Path(__file__).parent.parent / "refusals"
+
 
 # ------------------------------------------------------------------------------------------ measured
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import toolspeak as ts
 from toolspeak.config import Config, load
-from toolspeak.engine.refusals.classifier import RETRYABLE, classify
+from toolspeak.engine.refusals.classifier import classify
 from toolspeak.upstreams.scripted import Scripted
 
 #: The columns: what a row is, by its category.
@@ -28,6 +28,8 @@ KINDS = {
     "answer": "answers",
     "safety": "safety",
 }
+#: Categories that cause a retry.
+RETRYABLE = frozenset(category for category, kind in KINDS.items() if kind in ("refusals", "described calls"))
 #: The columns of the set that is played: what a row is, and how a second request came about.
 PLAYED = {"refusal": "refusals", "answer": "answers", "safety": "safety"}
 OUTCOMES = ("again", "checked", "after text")

@@ -28,8 +28,6 @@ from .tables import LANGUAGES, NAME, QUOTE, Phrases, Rule, language, phrases, sp
 #: (`cannot_access`), announces or describes the call (`describes`), asks whether to make it (`asks_permission`),
 #: declines for reasons of law, policy or harm (`safety`), or does none of these (`answer`).
 Category = Literal["no_tools", "cannot_access", "describes", "asks_permission", "safety", "answer"]
-#: Categories that cause a retry.
-RETRYABLE: frozenset[Category] = frozenset({"no_tools", "cannot_access", "describes", "asks_permission"})
 
 
 class Verdict(msgspec.Struct, frozen=True):
