@@ -34,7 +34,7 @@ $(STAMP): $(LOCK) pyproject.toml scripts/setup
 run: $(STAMP) ## start the proxy with a small local model; set PORT and ARGS; NATIVE=no skips the background build
 	@sh scripts/run $(VENV) "$(NATIVE)" --port $(PORT) $(ARGS)
 
-native: $(STAMP) ## build the small model's engine for this processor: it answers several times as fast; needs a C++ compiler
+native: $(STAMP) ## build the small model's engine for this processor, which answers faster; needs a C++ compiler
 	@$(BIN)/toolspeak engine build
 
 test: $(STAMP) ## the suite with small samples of expensive properties, and complete branch coverage of the pure packages

@@ -105,7 +105,7 @@ def test_no_call_is_made_likelier_only_where_a_grammar_holds_the_answer_and_the_
 
 def test_once_something_was_answered_a_call_must_be_likelier_to_be_made():
     later = adapt_request(Request("m", (), options=replace(HELD, answered=True)), False).options
-    assert later.grammar["logit_bias"] == [[77, 7.0], *NEVER]
+    assert later.grammar["logit_bias"] == [[77, 4.0], *NEVER]
 
 
 @pytest.mark.parametrize(

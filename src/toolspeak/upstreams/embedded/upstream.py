@@ -49,7 +49,7 @@ _MALLOC_SETTINGS = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536", 
 NO_ADAPTER = "none"
 #: The default model's token `]`, which ends an empty list of calls, and its biases on the first answer and later. With
 #: its adapter, the model calls tools too readily, especially later in a chat. See `training/README.md`.
-_NO_CALL_TOKEN, _NO_CALL_BIAS, _NO_CALL_BIAS_LATER = 77, 1.0, 7.0
+_NO_CALL_TOKEN, _NO_CALL_BIAS, _NO_CALL_BIAS_LATER = 77, 1.0, 4.0
 #: The default model's control tokens (`<|im_start|>`, `<file_sep>` ...) except those that end an answer. A grammar
 #: accepts them in any string, as the letters of their names, but llama.cpp omits them from the answer. As a result,
 #: strings were shorter than their `minLength`. For other models, the tokens that end an answer are not known.

@@ -95,7 +95,7 @@ MERGED = msgspec.structs.replace(
     DEFAULT,
     member="SmolLM2-135M-Instruct-tools.Q8_0.gguf",
     size=144_811_072,
-    sha256="20a656ee3257a9ea9123dc7da77580adad9164d94f1b36b90a34604772c88316",
+    sha256="1bef7e58252972e19214ca181cf779f5d18f6c709e360aa3c70b78fc4bb7a858",
 )
 #: Names under which this release and earlier ones have stored merged weights.
 _MERGED_NAMES = ("SmolLM2-135M-Instruct.Q8_0.gguf", "SmolLM2-135M-Instruct-tools.Q8_0.gguf")
