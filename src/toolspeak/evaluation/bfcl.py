@@ -29,15 +29,7 @@ from .cases import EvalCase, Judgement, ModelAnswer
 
 DISTRIBUTION, PACKAGE, VERSION = "bfcl-eval", "bfcl_eval", "2026.3.23"
 #: Supported categories: those with a single turn that can be judged without running code.
-CATEGORIES = (
-    "simple_python",
-    "multiple",
-    "parallel",
-    "parallel_multiple",
-    "irrelevance",
-    "live_simple",
-    "live_multiple",
-)
+CATEGORIES = tuple("simple_python multiple parallel parallel_multiple irrelevance live_simple live_multiple".split())
 _UNANSWERED = frozenset({"irrelevance"})
 _CHECKER = (
     "__init__.py constants/__init__.py constants/enums.py constants/type_mappings.py eval_checker/__init__.py "
