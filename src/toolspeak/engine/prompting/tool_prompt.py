@@ -317,7 +317,7 @@ def decision_contract(
 ) -> Contract:
     """Build the tool prompt of the decision plan: the model only writes a JSON document with the tools to call.
 
-    `done`: the messages since the user's last message, whose calls the prompt lists last, for the sake of prompt caches.
+    `done`: the messages since the user's last message, whose calls the prompt lists last to suit prompt caches.
     """
     contract = _cached_contract(
         "decision", tools, choice, "decision", "decision", nonce, budget, query, whole, describe, templates
