@@ -87,6 +87,11 @@ class _Frame:
         #: Whether this entry of a list is not a call, although others are.
         self.refused = False
 
+    def separate(self) -> None:
+        """Note that another member may be between the name and the arguments."""
+        if self.builder is not None and self.has_name != self.has_arguments:
+            self.builder.apart = True
+
 
 class JsonCalls(Body):
     """Reads a JSON value that consists of calls."""
@@ -373,6 +378,7 @@ class JsonCalls(Body):
             self._batch.append((kind, ""))
         else:
             self._mode = "skip"
+            frame.separate()
 
     def _leave(self) -> None:
         frame = self._frames.pop()
@@ -424,5 +430,6 @@ class JsonCalls(Body):
             self._quotes_before = "inner_quotes" in self._json.codes
         else:
             self._mode = "skip" if is_string else "frame"
+            frame.separate()
             if frame.role == "name" and self._exact:
                 self._refuse(frame, "no_name")

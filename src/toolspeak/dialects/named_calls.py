@@ -68,7 +68,7 @@ class NamedCall(Body):
         self._raw = name
         self._inner: Body | None = None
         self._is_strong = block.evidence.wrapper == "strong"
-        self._separated = False  # a separator followed the name, so arguments must follow
+        self._separated = self._has_id = False  # a separator or an id followed the name, so arguments must follow
 
     @property
     def started(self) -> bool:
@@ -111,6 +111,7 @@ class NamedCall(Body):
     def _start(self) -> CallBuilder:
         if self._builder is None:
             self._builder = self.block.builder()
+            self._builder.apart = self._has_id or self._raw.rpartition(":")[2].isdigit()  # the index of the call
             if not self._builder.take_name(self._name):
                 goes_on = self._is_strong or self.block.in_list
                 self.state = "failed" if self._builder.stops_region or not goes_on else self.state
@@ -153,7 +154,7 @@ class NamedCall(Body):
     def _separator(self, buf: str, at: int, final: bool) -> int:
         args = _ARGS(buf, at)
         if args is not None:
-            self._separated = True
+            self._separated, self._has_id = True, args.group() != "[ARGS]"
             return args.end()
         if not final and (begins(buf, at, _SEPARATORS) is None or _CALL_ID_PARTIAL(buf, at) is not None):
             return MORE

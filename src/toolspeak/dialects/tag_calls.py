@@ -134,6 +134,7 @@ class TagCalls(Body):
             self._phase = TagCalls._name_text
         else:
             return self._fail(pos)
+        self._builder.apart = len(tag.attributes) > bool(name)
         if tag.kind == "self" and self.state == "open":
             self._take_attributes(tag, bool(name))
             self._end()

@@ -71,6 +71,7 @@ class CallBuilder:
         self._problems: tuple[str, ...] = ()
         self.reason = ""
         self.goes_on = False  # a value contains its own closing mark
+        self.apart = False  # something else, such as an id, is between the name and the arguments
         self.is_python = False  # the arguments are written as in Python
 
     @property
@@ -303,7 +304,7 @@ class CallBuilder:
     def _end_held(self, settled: FinalArguments, problems: tuple[str, ...]) -> None:
         open_end = any(note.code in _OPEN_END for note in self._notes)
         forms = [settled.value] if settled.written is None else [settled.value, settled.written]
-        echo = self._context.is_echo(self.name, forms, self._is_unproven, open_end, self.goes_on)
+        echo = self._context.is_echo(self.name, forms, self._is_unproven, open_end, self.goes_on, self.apart)
         self.evidence = msgspec.structs.replace(self.evidence, fits=not problems, echo=echo)
         self._settled = settled
         self._problems = problems

@@ -121,20 +121,13 @@ class ParseContext:
         """
         return self._search(broad).may_contain(name)
 
-    def is_echo(
-        self,
-        name: str,
-        arguments: Iterable[JSONValue],
-        broad: bool = False,
-        open_end: bool = False,
-        goes_on: bool = False,
-    ) -> bool:
+    def is_echo(self, name: str, arguments: Iterable[JSONValue], broad: bool = False, *flags: bool) -> bool:
         """Whether untrusted texts contain every part of this call, with any of these forms of its arguments.
 
-        `open_end`: the last value has no closing mark. `goes_on`: a value contains its own closing mark.
+        `flags`: further arguments of `EchoSearch.contains`.
         """
         search = self._search(broad)
-        return any(search.contains(name, each, open_end, goes_on) for each in arguments)
+        return any(search.contains(name, each, *flags) for each in arguments)
 
     def _search(self, broad: bool) -> EchoSearch:
         if broad:

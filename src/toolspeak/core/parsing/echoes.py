@@ -463,10 +463,13 @@ class EchoSearch:
             self._mentioned[name] = any(needle in _reduced(text).words.content for text in self._texts)
         return self._mentioned[name]
 
-    def contains(self, name: str, arguments: JSONValue, open_end: bool = False, goes_on: bool = False) -> bool:
+    def contains(
+        self, name: str, arguments: JSONValue, open_end: bool = False, goes_on: bool = False, apart: bool = False
+    ) -> bool:
         """Whether the texts contain every unit of the call.
 
         `open_end`: the last value was cut off. `goes_on`: a value may go on after the copied part, so the name decides.
+        `apart`: something else, such as an id, may be between the name and the arguments.
         """
         if not self._texts:
             return False
@@ -489,7 +492,7 @@ class EchoSearch:
             for levels in ((_MAX_LEVELS, _MAX_LEVELS - 1) if _is_deep(name, arguments) else (_MAX_LEVELS,))
         ]
         try:
-            return any(self._contains_units(call, open_end) for call in calls)
+            return any(self._contains_units(call, open_end, apart and self._contains_name(name)) for call in calls)
         except _LimitExceeded:
             return self._contains_name(name)
 
@@ -507,7 +510,7 @@ class EchoSearch:
             self._called[name] = any(_reduced(text).has_call_of(plain, text in self._declared) for text in self._texts)
         return self._called[name]
 
-    def _contains_units(self, call: _Call, open_end: bool) -> bool:
+    def _contains_units(self, call: _Call, open_end: bool, has_name: bool) -> bool:
         count = len(call.views[0][1])
         whole = range(count)
         if self._has(call, _positional, whole, open_end, call.opening):
@@ -516,8 +519,10 @@ class EchoSearch:
         if not all(self._has(call, _pair, [at], lasts[at]) for at in whole):
             return False
         # The name belongs to the argument next to it, which may be any of them, before it or after it.
-        return self._has(call, _name_last, whole) or any(
-            self._has(call, _name_first, [at], lasts[at]) or self._has(call, _name_last, [at]) for at in whole
+        return (
+            has_name
+            or self._has(call, _name_last, whole)
+            or any(self._has(call, _name_first, [at], lasts[at]) or self._has(call, _name_last, [at]) for at in whole)
         )
 
     def _has(

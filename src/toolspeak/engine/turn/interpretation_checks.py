@@ -121,7 +121,7 @@ class Quotations:
 
     def contain(self, call: ToolCall) -> bool:
         """Whether the call is repeated from a text."""
-        if self._calls.contains(call.name, call.arguments):
+        if self._calls.contains(call.name, call.arguments, apart=True):
             return True
         needed = [(text, _BESIDE_VALUE if text.may_contain(call.name) else _IN_OTHER_TEXT) for text in self._others]
         needed += [(text, _FROM_USER) for text in self._users if text.may_contain(call.name)]
