@@ -23,6 +23,7 @@ MediaKind: TypeAlias = Literal["image", "audio", "video", "file"]
 _OWN_TOOL_FORMAT = frozenset({"anthropic", "gemini"})
 #: Maximum number of cached lookups. A process uses few models, but requests may contain arbitrary names.
 _MAX_CACHED = 1024
+_DEFAULT_MODELS = {"embedded": "smollm2-135m"}  # the models of providers that need no model name
 
 
 class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -431,6 +432,7 @@ class Capabilities:
         if cached is None:
             if len(self._cache) >= _MAX_CACHED:
                 self._cache.clear()
+            model = model or _DEFAULT_MODELS.get(provider, "")
             match = self._look_up(self.canonical(provider), model, base_url, learned)
             cached = self._cache[key] = (learned, match)
         return cached[1]
