@@ -1,8 +1,8 @@
 """The inference engine (llama.cpp, in the package xllamacpp): features of the installed one, and building one here.
 
 The prebuilt wheel runs on any processor of its kind. An engine built on this machine can use byte dot-product
-instructions, and is then faster, most of all with 8-bit weights. With AVX2, which the wheel for
-x86 uses, such weights are also faster, but less so. Run with `python -m`, this module prints the engine's features.
+instructions and is then faster, most of all with 8-bit weights. With AVX2, which the wheel for x86 uses, such weights
+are also faster, but less so. Run with `python -m`, this module prints the engine's features.
 """
 
 import functools
