@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import threading
@@ -287,6 +288,7 @@ def test_a_search_is_bounded(work: Path, monkeypatch: pytest.MonkeyPatch):
 def test_no_open_file_is_left(work: Path):
     (work / "a").mkdir()
     (work / "a" / "file").write_text("x")
+    gc.collect()  # what earlier tests left behind must not be closed in between
     before = len(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").exists() else 0
     for _ in range(3):
         do(work, "read_file", path="a/../a/file")
@@ -294,7 +296,7 @@ def test_no_open_file_is_left(work: Path):
         do(work, "list_files", recursive=True)
         refused(work, "read_file", "leads out", path="a/../../x")
         refused(work, "read_file", "is a folder", path="a")
-    assert not before or len(os.listdir("/proc/self/fd")) == before
+    assert not before or len(os.listdir("/proc/self/fd")) <= before
 
 
 # ---- several writers

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import sys
 from contextlib import suppress
@@ -114,10 +115,11 @@ def children() -> set[str]:
 def test_no_process_and_no_open_file_is_left(tmp_path: Path, sandbox: bool):
     shell = Shell(tmp_path, YES, sandbox="require" if sandbox else False)
     run(shell, {"command": "true"})
+    gc.collect()  # what earlier tests left behind must not be closed in between
     files, processes = len(os.listdir("/proc/self/fd")), children()
     for command in ("echo x", "exit 1", "sleep 0.01 & exit 0", "kill -9 $$"):
         run(shell, {"command": command})
-    assert len(os.listdir("/proc/self/fd")) == files
+    assert len(os.listdir("/proc/self/fd")) <= files
     assert children() <= processes
 
 
