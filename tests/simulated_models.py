@@ -105,7 +105,7 @@ def _said(able: Able, request: Request) -> Any:
     if order and able.obeys:
         return order[1]
     things = _things(asked)
-    if request.tools and (able.native != "ignores" or not request.options.contract):
+    if request.tools and (able.native != "ignores" or not request.options.described_tools):
         return _with_tools(able, request, things)
     if things:
         return _written(able, told, things if able.parallel else things[:1]) or GUESS

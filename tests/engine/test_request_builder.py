@@ -69,8 +69,8 @@ def dumped(value: Any) -> str:
 def test_it_is_told_whether_the_user_speaks_after_an_answer(phase: PhaseName):
     thanks = (user("How is it in Oslo?"), Message("assistant", (TextPart("Foggy."),)), user("Thanks!"))
     first, later = (asking(messages).build(phase).options for messages in (thanks[:1], thanks))
-    assert (first.contract, first.answered) == (True, False)
-    assert (later.contract, later.answered) == (True, True)
+    assert (bool(first.described_tools), first.answered) == (True, False)
+    assert (bool(later.described_tools), later.answered) == (True, True)
 
 
 # ---- tools

@@ -69,7 +69,7 @@ def conversation(roles: str) -> tuple[Message, ...]:
     ],
 )
 def test_a_failure_tells_what_was_refused(failure: Failure, profile: Profile, grammar: dict[str, object], found: str):
-    request = Request("m", (message("system", "s"),), options=Options(grammar=grammar, contract=True))
+    request = Request("m", (message("system", "s"),), options=Options(grammar=grammar, described_tools=("f",)))
     conceded = detect_limitation(failure, request, profile)
     assert (conceded.code if conceded else "") == found
 
@@ -132,7 +132,7 @@ def test_alternation_is_never_taken_for_a_refused_system_role(failure: Failure):
     assert demands_alternation(failure)
     assert not refuses_system_role(failure)
     messages = (message("system", "s"), message("user", "a"), message("user", "b"))
-    limitation = detect_limitation(failure, Request("m", messages, options=Options(contract=True)), Profile())
+    limitation = detect_limitation(failure, Request("m", messages, options=Options(described_tools=("f",))), Profile())
     assert limitation is not None
     assert limitation.code == "roles_must_alternate"
 

@@ -212,8 +212,8 @@ class Options(msgspec.Struct, frozen=True, gc=False):
     own: JSONObject = {}
     #: OpenAI names of fields that toolspeak added. If the upstream rejects one, the request is retried without it.
     dispensable: tuple[str, ...] = ()
-    #: Whether the prompt describes the tools and how to call them.
-    contract: bool = False
+    #: The names of the tools that the prompt describes, with how to call them.
+    described_tools: tuple[str, ...] = ()
     #: Whether an answer precedes the last user message, which may then be a remark that asks for nothing.
     answered: bool = False
     #: The parts of the answer that the grammar leaves out.

@@ -42,7 +42,7 @@ class ChosenCalls:
         reply = fold(events)
         assert reply.failure is None
         self.prompts.append(reply.usage.input_tokens)
-        if not request.options.contract:  # a summary
+        if not request.options.described_tools:  # a summary
             yield events
             return
         self.rounds += 1

@@ -25,10 +25,10 @@ def asking(
     prompt: str = "Tools: f, g.",
     text: str = "Hello, which of these do you have for me today, please?",
     *,
-    contract: bool = True,
+    tools: tuple[str, ...] = ("f",),
 ) -> Request:
     messages = Message("system", (TextPart(prompt),)), Message("user", (TextPart(text),))
-    return Request("", messages, options=Options(contract=contract, max_tokens=3, temperature=0.0))
+    return Request("", messages, options=Options(described_tools=tools, max_tokens=3, temperature=0.0))
 
 
 class Process:
@@ -109,8 +109,8 @@ def test_a_busy_process_neither_restores_nor_saves(tmp_path: Path):
 @check_each(
     "request_",
     [
-        asking(contract=False),
-        Request("", (Message("user", (TextPart("Tools: f. Hello"),)),), options=Options(contract=True)),
+        asking(tools=()),
+        Request("", (Message("user", (TextPart("Tools: f. Hello"),)),), options=Options(described_tools=("f",))),
     ],
 )
 def test_only_system_messages_with_tools_are_saved(tmp_path: Path, request_: Request):

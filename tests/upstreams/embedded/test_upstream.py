@@ -92,13 +92,13 @@ def test_half_of_the_cores_are_left_to_others(cores: int, threads: int):
     assert threads_for(cores) == threads
 
 
-HELD = Options(grammar={"grammar": "root ::= [a-z]+"}, contract=True)
+HELD = Options(grammar={"grammar": "root ::= [a-z]+"}, described_tools=("f",))
 NEVER = [[token, False] for token in CONTROL_TOKENS]
 
 
 def test_no_call_is_made_likelier_only_where_a_grammar_holds_the_answer_and_the_client_does_not_weigh_tokens():
     weighed = replace(HELD, extra={"logit_bias": {"5": 1}})
-    free = Options(contract=True)
+    free = Options(described_tools=("f",))
     asked = [adapt_request(Request("m", (), options=options), False).options for options in (HELD, weighed, free)]
     assert asked == [replace(HELD, grammar={**HELD.grammar, "logit_bias": [[77, 1.0], *NEVER]}), weighed, free]
 
@@ -121,7 +121,7 @@ def test_once_something_was_answered_a_call_must_be_likelier_to_be_made():
 def test_a_grammar_never_takes_a_control_token_of_the_default_model_for_letters(recipe: Recipe, weights: object):
     adjusted = EmbeddedUpstream(recipe, Path)._adjusted(Request("m", (), options=HELD))
     assert adjusted.options.grammar.get("logit_bias") == weights
-    without_tools = adapt_request(Request("m", (), options=replace(HELD, contract=False)), False)
+    without_tools = adapt_request(Request("m", (), options=replace(HELD, described_tools=())), False)
     assert without_tools.options.grammar["logit_bias"] == NEVER
 
 

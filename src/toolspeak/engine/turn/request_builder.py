@@ -413,7 +413,7 @@ class RequestBuilder:
             response_format=None,
             grammar={} if constraint is None else wire_options(constraint, self._protocol),
             frame=None if constraint is None else constraint.frame,
-            contract=True,
+            described_tools=tuple(tool.name for tool in self._request.tools),
             answered=is_answered(self._request.messages),
         )
 
@@ -451,7 +451,7 @@ class RequestBuilder:
         if fault.kind in _SHOW_ANSWER and answer.strip():
             excerpt = answer if len(answer) <= _MAX_ANSWER else f"{answer[:_MAX_ANSWER]} [...]"
             messages = (*messages, Message("assistant", (TextPart(excerpt),)))
-        if base.options.contract:
+        if base.options.described_tools:
             messages = alternate_roles(messages)
         return msgspec.structs.replace(base, messages=_append_user_text(messages, text))
 

@@ -85,7 +85,7 @@ def detect_limitation(
     error = _error_text(failure)
     if demands_alternation(failure):
         return _alternation_limit(error, request, profile)
-    if not request.options.contract and not teaches_format:  # only the order of the messages is ours to change
+    if not request.options.described_tools and not teaches_format:  # only the order of the messages is ours to change
         return None
     if teaches_format and request.options.response_format and any(word in error for word in _FORMAT_WORDS):
         return _NO_FORMAT
@@ -123,7 +123,7 @@ def _alternation_limit(error: str, request: Request, profile: Profile) -> Upstre
     if alternate_roles(request.messages) != request.messages:
         return None if profile.alternates else _ALTERNATES
     # The roles alternate. Templates of models without a system role count a system message as a role out of order.
-    has_system = (request.options.contract or not request.tools) and request.messages[0].role == "system"
+    has_system = (request.options.described_tools or not request.tools) and request.messages[0].role == "system"
     return _NO_SYSTEM_ROLE if profile.system_role and has_system and "optional system" not in error else None
 
 

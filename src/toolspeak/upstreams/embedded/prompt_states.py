@@ -101,7 +101,7 @@ class PromptStates:
 def _tool_prompt(request: Request) -> str:
     """Return the system message of a request if it describes tools; otherwise an empty string."""
     first = request.messages[0]
-    return first.text if request.options.contract and first.role == "system" else ""
+    return first.text if request.options.described_tools and first.role == "system" else ""
 
 
 def _digest(text: str) -> str:

@@ -25,6 +25,7 @@ from ..http.connection import Timeouts
 from ..http.thin_transport import HttpUpstream
 from . import engine_build as engine
 from . import hub, weights
+from .card import card_for
 from .hub import parse_name
 from .model_process import Ready, Recipe, StateCommand
 from .prompt_states import PromptStates
@@ -180,7 +181,7 @@ def adapt_request(request: Request, merged: bool) -> Request:
     a grammar constrains the answer, a bias against calls suppresses those that are hardly more likely than no call.
     """
     options = request.options
-    if options.contract:
+    if options.described_tools:
         return _with_biases(request, [_NO_CALL_TOKEN, _NO_CALL_BIAS_LATER if options.answered else _NO_CALL_BIAS])
     own: JSONObject = {"lora": [{"id": 0, "scale": -1.0 if merged else 0.0}], **options.own}
     return _with_biases(replace(request, options=replace(options, own=own)))
@@ -232,6 +233,10 @@ class EmbeddedUpstream(PassthroughBase):
         return request if recipe.path or recipe.hub else _with_biases(request)
 
     async def _batches(self, request: Request, *, passthrough_bytes: bool) -> Batches:
+        card = card_for(request) if self._recipe.adapter == str(ADAPTER) else ""
+        if card:
+            yield [TextDelta(card), Finish("stop")]
+            return
         service = await self.start()
         request = self._adjusted(request)
         try:
