@@ -12,9 +12,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
 from contextlib import suppress
-from functools import partial
+from functools import partial, wraps
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeAlias
 
 import msgspec
 
@@ -54,6 +54,7 @@ _CLOSE_TIMEOUT = 30.0  # seconds for which `close` waits for cancelled tasks
 _CONTINUE = "Your last answer was interrupted. Go on with the task where it stopped."
 
 Tools: TypeAlias = Iterable[Executable | Callable[..., Any]]
+P = ParamSpec("P")
 
 
 class AsyncAgent:
@@ -332,54 +333,24 @@ async def _next(events: AsyncIterator[AgentEvent]) -> AgentEvent | None:
     return await anext(events, None)
 
 
+def _with_arguments_of(
+    constructor: Callable[Concatenate[AsyncAgent, AsyncClient | Model, P], None],
+) -> Callable[[Callable[..., None]], Callable[Concatenate[Any, Client | Model, P], None]]:
+    """Give a constructor the arguments of another one, for type checkers and `inspect`. Only the client differs."""
+    return wraps(constructor, assigned=())
+
+
 class Agent:
     """An agent with a synchronous interface. Takes the arguments of `AsyncAgent`, with a `Client` as the client."""
 
-    def __init__(
-        self,
-        client: Client | Model,
-        tools: Tools = (),
-        *,
-        instructions: str = "",
-        output_type: Any = None,
-        approve: Ask | Approval | None = None,
-        approval: ApprovalMode | None = None,
-        mcp: McpSource | None = None,
-        store: str | SessionStore | None = None,
-        max_rounds: int = MAX_ROUNDS,
-        max_tokens: int | None = None,
-        max_seconds: float | None = None,
-        parallel: bool | None = None,
-        context: Any = None,
-        on_event: EmitEvent | None = None,
-        tool_timeout: float | None = TOOL_SECONDS,
-        max_output: int | None = MAX_OUTPUT_CHARS,
-        **options: JSONValue,
-    ) -> None:
+    @_with_arguments_of(AsyncAgent.__init__)
+    def __init__(self, client: Client | Model, *tools: Tools, **options: Any) -> None:
         if isinstance(client, AsyncClient):
             raise UsageError("an `Agent` needs a `Client`", hint="use `AsyncAgent`, or create a `Client`")
         # The reference keeps the client open, because the agent runs on the client's event loop.
         self._owner = client if isinstance(client, Client) else None
         inner, self._bridge = client.inside if isinstance(client, Client) else (client, SyncBridge())
-        self._agent = AsyncAgent(
-            inner,
-            tools,
-            instructions=instructions,
-            output_type=output_type,
-            approve=approve,
-            approval=approval,
-            mcp=mcp,
-            store=store,
-            max_rounds=max_rounds,
-            max_tokens=max_tokens,
-            max_seconds=max_seconds,
-            parallel=parallel,
-            context=context,
-            on_event=on_event,
-            tool_timeout=tool_timeout,
-            max_output=max_output,
-            **options,
-        )
+        self._agent = AsyncAgent(inner, *tools, **options)
         if self._owner is None:
             self._bridge.close_with(self, self._agent.close)
 
