@@ -21,7 +21,7 @@ from ..access.limits import read_object
 from ..access.login_sessions import LINK_HEADERS, LINK_PAGE, SESSION_SECONDS, cookie_name, session_in
 from ..asgi import Receive, Scope, Send, header, read_body, respond
 from ..proxy.client_protocols import client_protocol
-from ..proxy.response_store import ResponseStore, StoredResponse
+from ..proxy.previous_responses import ResponseStore, StoredResponse
 from ..proxy.upstream_router import Gateway
 from ..routes import Route, methods_of, route_for_headers
 from ..unsupported import NotFound, unsupported_error
