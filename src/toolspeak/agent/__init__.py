@@ -223,7 +223,10 @@ class AsyncAgent:
         cancellations, finished = self._cancellations, asyncio.Event()
         self._finished_events.add(finished)
         try:
-            await self._start_mcp()
+            async with self._opening:
+                if self._mcp is not None and not self._mcp.started:
+                    tools = self._offered(await self._mcp.start())
+                    self._toolboxes = Toolboxes([*self._tools, *tools], self._max_output)
             journal = await (await self._sessions()).journal(session)
             try:
                 result = await self._answer(journal, messages, emit, context, cancellations)
@@ -242,7 +245,9 @@ class AsyncAgent:
         if not messages:
             if _is_over(entries):
                 return await self._stored_result(entries, journal.session)
-            messages = _continuation(entries)
+            last = entries[-1]  # a session that ends with tool results or a task needs no prompt to go on
+            if isinstance(last, Answer) and last.content:
+                messages = (Message("user", (TextPart(_CONTINUE),)),)
         if messages:
             await journal.say(*messages)
             entries = (*entries, *messages)
@@ -273,13 +278,6 @@ class AsyncAgent:
         """Return the tools to offer to the model, as executables."""
         box = Toolbox(tools)
         return [box[tool.name] for tool in box.tools if not self._read_only or is_read_only(tool)]
-
-    async def _start_mcp(self) -> None:
-        if self._mcp is None:
-            return
-        async with self._opening:
-            if not self._mcp.started:
-                self._toolboxes = Toolboxes([*self._tools, *self._offered(await self._mcp.start())], self._max_output)
 
     async def _sessions(self) -> SessionStore:
         async with self._opening:
@@ -321,12 +319,6 @@ def _is_over(entries: tuple[Entry, ...]) -> bool:
         raise UsageError("cannot resume an empty session", hint="pass a task")
     last = entries[-1]
     return isinstance(last, Answer) and last.status == "complete"
-
-
-def _continuation(entries: tuple[Entry, ...]) -> tuple[Message, ...]:
-    """Return the prompt that resumes an interrupted answer; nothing if the session ends with tool results or a task."""
-    last = entries[-1]
-    return (Message("user", (TextPart(_CONTINUE),)),) if isinstance(last, Answer) and last.content else ()
 
 
 async def _next(events: AsyncIterator[AgentEvent]) -> AgentEvent | None:

@@ -189,10 +189,10 @@ class TurnFactory:
         learning = self._learning if lookup.rule in OPEN_RULES else None
         return learning is not None and learning.untried(self._target, tenant, lookup.rule)
 
-    def _turn(self, context: _TurnContext, request: Request, notes: tuple[Note, ...] = ()) -> EngineTurn:
+    def _turn(self, context: _TurnContext, request: Request) -> EngineTurn:
         """Create the turn for a request, or for a part of its conversation."""
         planned = plan(request, context.lookup, context.settings, untried=context.untried)
-        return self._planned_turn(context, request, planned, notes)
+        return self._planned_turn(context, request, planned, ())
 
     def _planned_turn(
         self, context: _TurnContext, request: Request, planned: Plan, notes: tuple[Note, ...]

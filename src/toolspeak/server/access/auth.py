@@ -98,12 +98,12 @@ ANONYMOUS = Caller()
 class Access:
     """Authenticates callers. `required`: whether clients need a key; only loopback servers may pass False."""
 
-    def __init__(self, keys: ApiKeys, sessions: LoginSessions | None = None, *, required: bool) -> None:
+    def __init__(self, keys: ApiKeys, *, required: bool) -> None:
         self._keys = keys
         self._required = required
         #: Returns an opaque version that changes whenever a key is created or revoked; None if unknown.
         self.version = keys.version
-        self.sessions = sessions or LoginSessions()
+        self.sessions = LoginSessions()
 
     def check(self, scope: Scope, level: Level) -> Caller:
         """Return the caller of a request. Raises Unauthorized, Forbidden or KeysUnavailable to deny access."""

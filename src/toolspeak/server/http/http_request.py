@@ -30,26 +30,9 @@ class HttpRequest:
     """One request and its response. `run` answers it with an ASGI application."""
 
     __slots__ = (
-        "_body",
-        "_chunked",
-        "_delivered",
-        "_event",
-        "_expects_100",
-        "_head",
-        "_remaining",
-        "admitted",
-        "connection",
-        "disconnected",
-        "gathers",
-        "keep_alive",
-        "more_body",
-        "on_lost",
-        "on_pause",
-        "response_complete",
-        "response_started",
-        "scope",
-        "size",
-    )
+        "_body _chunked _delivered _event _expects_100 _head _remaining admitted connection disconnected "
+        "gathers keep_alive more_body on_lost on_pause response_complete response_started scope size"
+    ).split()
 
     def __init__(
         self,

@@ -210,9 +210,9 @@ class MinuteSeries:
     one comparison.
     """
 
-    def __init__(self, counters: Callable[[], Counters], max_rows: int = _MAX_ROWS) -> None:
+    def __init__(self, counters: Callable[[], Counters]) -> None:
         self._counters = counters
-        self._rows: deque[MinuteRow] = deque(maxlen=max_rows)
+        self._rows: deque[MinuteRow] = deque(maxlen=_MAX_ROWS)
         self._minute = 0
         self._before: dict[str, MinuteRow] = {}
 

@@ -62,12 +62,9 @@ class Metrics:
     """The metrics of one process. `names` returns the model names that get their own label."""
 
     def __init__(
-        self,
-        names: Callable[[], Collection[str]] = tuple,
-        counters: Counters | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        self, names: Callable[[], Collection[str]] = tuple, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self.counters = counters or Counters()
+        self.counters = Counters()
         self.names = names
         self._clock = clock
         self._models: dict[str, str] = {}

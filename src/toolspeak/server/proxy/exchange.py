@@ -146,7 +146,7 @@ class Exchange:
         self._check_seconds = keep_alive / CHECKS_PER_PERIOD
         self._notes: list[Note] = []
         #: Encodes a batch of events of the stream.
-        self._encode: Callable[[list[Event]], bytes] = _encode_nothing
+        self._encode: Callable[[list[Event]], bytes] = lambda events: b""
         self._call_ids: list[str] = []
         self._last_batch: list[Event] = []
         #: The first events of an answer that is not streamed, if they were received before `_complete`.
@@ -500,10 +500,6 @@ class Exchange:
         failure = outcome.failure.message if outcome.failure is not None else ""
         warnings, trace = outcome.warnings, outcome.trace
         return RequestRecord(*about, outcome.requests, warnings, failure, trace, tuple(self._notes), upstream)
-
-
-def _encode_nothing(events: list[Event]) -> bytes:
-    return b""
 
 
 @lru_cache(256)
