@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from ..engine.turn.interpretation import Interpreter
 
 Model: TypeAlias = str | ModelFunction | Upstream
-#: The provider of models that toolspeak runs itself.
-EMBEDDED = "embedded"
+EMBEDDED = "embedded"  # the provider of models that toolspeak runs itself
 #: Protocol names used in tables and settings. `openai` means `openai_chat`; the others are names of codec modules.
 _PROTOCOLS = ("openai", "openai_chat", "openai_responses", "anthropic", "gemini", "ollama")
 

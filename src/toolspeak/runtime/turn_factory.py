@@ -60,8 +60,7 @@ class PlannedTurn(NamedTuple):
     turn: AnyTurn
     request: Request
     plan: Plan
-    #: Server-side tools, offered in addition to those of the request.
-    served: tuple[Tool, ...] = ()
+    served: tuple[Tool, ...] = ()  # server-side tools, offered in addition to those of the request
 
 
 class _TurnContext(NamedTuple):
@@ -73,8 +72,7 @@ class _TurnContext(NamedTuple):
     #: The whole conversation, from which the nonces are derived.
     messages: tuple[Message, ...]
     see: str
-    #: Whether to find out how the model calls.
-    untried: bool
+    untried: bool  # whether to find out how the model calls
 
 
 class TurnRecipe(NamedTuple):

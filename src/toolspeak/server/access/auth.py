@@ -25,8 +25,7 @@ _SESSION = "session"
 _KEY_HEADERS = {name.encode(): name for name in ("x-api-key", "api-key", "x-goog-api-key", "x-toolspeak-key")}
 #: Every header that may contain a credential.
 CREDENTIAL_HEADERS = frozenset({b"authorization", *_KEY_HEADERS})
-#: The query parameter that may contain a credential.
-_KEY_PARAMETER = "key"
+_KEY_PARAMETER = "key"  # the query parameter that may contain a credential
 #: Limits on query parameters and credentials, far above what real clients send.
 _MAX_PARAMETERS = 64
 _MAX_CREDENTIALS = 8
@@ -74,8 +73,7 @@ class Caller(msgspec.Struct, frozen=True):
     #: Whether the web page sent the request in a login session, and the key that started the session.
     from_page: bool = False
     session_key: ApiKey | None = None
-    #: Whether the server requires no key.
-    keyless_server: bool = False
+    keyless_server: bool = False  # whether the server requires no key
 
     @property
     def tenant(self) -> str:
@@ -91,8 +89,7 @@ class Caller(msgspec.Struct, frozen=True):
         return (self.tenant, *(tenant_of(credential) for credential in self.own_keys))
 
 
-#: A local caller on a server that requires no key.
-ANONYMOUS = Caller()
+ANONYMOUS = Caller()  # a local caller on a server that requires no key
 
 
 class Access:

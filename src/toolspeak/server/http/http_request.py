@@ -53,8 +53,7 @@ class HttpRequest:
         #: Whether the request starts only when its body is complete.
         self.gathers = False
         self.more_body = body is None
-        #: Bytes of the body that wait to be read.
-        self.size = 0 if body is None else len(body)
+        self.size = 0 if body is None else len(body)  # bytes of the body that wait to be read
         #: Called when the client has disconnected; and when writing to it must pause (True) or may go on (False).
         self.on_lost: Callable[[], None] | None = None
         self.on_pause: Callable[[bool], None] | None = None

@@ -28,8 +28,7 @@ _MAX_MODELS = 200
 _MAX_WITH_UNLISTED = 100
 #: Maximum number of label combinations for events, in case a value does not come from a fixed set.
 _MAX_EVENT_SERIES = 2000
-#: The largest number of requests that gets its own label.
-_MAX_REQUESTS_LABEL = 5
+_MAX_REQUESTS_LABEL = 5  # the largest number of requests that gets its own label
 #: Seconds after which model names are read again, because an upstream may list new ones.
 _NAMES_TTL = 60.0
 
@@ -54,8 +53,7 @@ _GAUGES = {
 }
 #: Client protocol, model, plan, whether tools were emulated, whether they were passed through by mode `off`, status.
 _Key: TypeAlias = tuple[str, str, str, bool, bool, int]
-#: The planning rule that passes tools through unchanged.
-_OFF_RULE = "mode.off"
+_OFF_RULE = "mode.off"  # the planning rule that passes tools through unchanged
 
 
 class Metrics:

@@ -31,10 +31,8 @@ class StoredResponse(msgspec.Struct, frozen=True):
     #: The new items of the request, and the items of the answer.
     input: list[JSONValue]
     output: list[JSONObject]
-    #: The ids of the earlier responses, oldest first.
-    path: list[str]
-    #: All other fields, as sent to the client.
-    response: JSONObject = {}
+    path: list[str]  # the ids of the earlier responses, oldest first
+    response: JSONObject = {}  # all other fields, as sent to the client
 
 
 class ResponseStore:
@@ -89,8 +87,7 @@ class PreviousResponses:
         self._path: list[str] = []
         #: The id of the stored response that this request continues; empty if there is none.
         self.previous_id = ""
-        #: The id under which the answer was stored; empty if it was not stored.
-        self.stored_id = ""
+        self.stored_id = ""  # the id under which the answer was stored; empty if it was not stored
 
     async def expand(self) -> Mapping[str, JSONValue]:
         """Return the request body with all references resolved. Unknown references are left unchanged."""

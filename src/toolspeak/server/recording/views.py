@@ -23,8 +23,7 @@ from .candidate_spans import Mark, marks_in
 from .entries import RecordingEntry, unpack
 from .redaction import parse_body, redact_text, redact_value
 
-#: The lowest HTTP status that is an error.
-_ERROR = 400
+_ERROR = 400  # the lowest HTTP status that is an error
 
 
 def summary(entry: RecordingEntry, secrets: Iterable[str] = ()) -> JSONValue:
