@@ -39,8 +39,7 @@ from .upstreams.http.thin_transport import HttpUpstream
 #: About three years. Longer timeouts are ignored, because they could overflow the clock of the event loop.
 _MAX_SECONDS = 1e8
 
-#: Maximum number of different settings for single turns that a client remembers.
-_MAX_SETTINGS = 64
+_MAX_SETTINGS = 64  # maximum number of different settings for single turns that a client remembers
 
 Messages = Iterable[Message | Mapping[str, JSONValue]] | str
 Tools = Iterable[Tool | Mapping[str, JSONValue] | type] | None

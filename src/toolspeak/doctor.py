@@ -164,12 +164,6 @@ class _Examination:
             self.list_error = error
         self.model = self.model or next(iter(self.names or ()), "")
 
-    async def ask_for_answer(self) -> None:
-        try:
-            self.reply = await self.answer(self.request(_HELLO))
-        except UpstreamError as error:
-            self.failure = error
-
     def request(self, text: str, *, stream: bool = False, tools: tuple[Tool, ...] = ()) -> Request:
         messages = (Message("user", (TextPart(text),)),)
         return Request(self.model, messages, tools, ToolChoice(), stream, Options(_MAX_TOKENS))
@@ -203,7 +197,10 @@ async def examine(patient: DoctorTarget, begin: Callable[[str], None] = lambda _
         await exam.list_models()
         if exam.list_error is None or exam.list_error.upstream_status:
             begin("answer")
-            await exam.ask_for_answer()
+            try:
+                exam.reply = await exam.answer(exam.request(_HELLO))
+            except UpstreamError as error:
+                exam.failure = error
         for name, check in (("reachable", _reachable), ("key", _key), ("model", _model), ("answer", _answer)):
             finding = _skipped(name, broken) or check(exam)
             broken = broken or (finding.check if finding.status == "fail" else "")

@@ -15,8 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from weakref import WeakValueDictionary
 
-#: Seconds between attempts, if the caller wants to be notified while waiting.
-_POLL_SECONDS = 0.2
+_POLL_SECONDS = 0.2  # seconds between attempts, if the caller wants to be notified while waiting
 #: Seconds between attempts to lock a folder, which is locked only for milliseconds.
 _FOLDER_POLL_SECONDS = 0.01
 #: Errors of file systems without locks, for example some network file systems.

@@ -230,7 +230,11 @@ class FileState:
             now = self._clock()
             entries = {k: entry for k, entry in self._entries().items() if _is_alive(entry[1], now)}
             yield entries
-            self._write(_bounded(entries, self._max_values))
+            # Drop entries above the limit. Entries that expire go first, then the oldest.
+            too_many = max(len(entries) - self._max_values, 0)
+            for key in sorted(entries, key=lambda key: entries[key][1] is None)[:too_many]:
+                del entries[key]
+            self._write(entries)
 
     def _read(self) -> _Entries:
         """Read the entries. Raises ValueError if the content is not a state file."""
@@ -324,15 +328,6 @@ def _expiry(now: float, ttl: float | None) -> float | None:
 
 def _is_alive(end: float | None, now: float) -> bool:
     return end is None or now < end
-
-
-def _bounded(entries: _Entries, max_entries: int) -> _Entries:
-    """Drop entries above the limit. Entries that expire go first, then the oldest."""
-    too_many = len(entries) - max_entries
-    if too_many <= 0:
-        return entries
-    leaving = sorted(entries, key=lambda key: entries[key][1] is None)[:too_many]
-    return {key: entry for key, entry in entries.items() if key not in set(leaving)}
 
 
 class _StateFile(msgspec.Struct, frozen=True):

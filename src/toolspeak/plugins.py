@@ -83,7 +83,9 @@ class Plugins:
                     self._skip(plugin, f"another plugin already provides `{plugin.name}`")
                 else:
                     self._upstreams[plugin.name] = value
-                    self._note_replaced_provider(plugin)
+                    if Capabilities().provider(plugin.name) is not None:  # the plugin receives the provider's keys
+                        about = f"plugin `{plugin.name}` of `{plugin.distribution}`"
+                        self._note("plugin_replaces", f"{about} replaces the built-in provider")
         return self._upstreams.get(name)
 
     def extend(self, target: Capabilities | None = None) -> None:
@@ -172,12 +174,6 @@ class Plugins:
             del DIALECTS[row.name]
             raise
         cast("dict[str, Dialect]", self._dialects)[row.name] = row
-
-    def _note_replaced_provider(self, plugin: Plugin) -> None:
-        """Warn if the plugin replaces a built-in provider, because it then receives that provider's keys."""
-        if Capabilities().provider(plugin.name) is not None:
-            about = f"plugin `{plugin.name}` of `{plugin.distribution}`"
-            self._note("plugin_replaces", f"{about} replaces the built-in provider")
 
     def _skip(self, plugin: Plugin, why: str) -> None:
         self._note("plugin_left_out", f"plugin `{plugin.name}` of `{plugin.distribution}` was skipped: {why}")

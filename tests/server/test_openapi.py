@@ -14,9 +14,7 @@ from tests.server.asgi_client import ask, gateway, run
 from tests.server.test_auth import BODIES
 from tests.server.test_openapi_schemas import flaw
 from toolspeak.server.app import App
-from toolspeak.server.openapi import SUMMARIES, document, page
-from toolspeak.server.openapi.schemas import BODIES as SENT
-from toolspeak.server.openapi.schemas import ERRORS, PAGES, REPLIES
+from toolspeak.server.openapi import PAGES, PROTOCOLS, SUMMARIES, document, page
 from toolspeak.server.routes import all_routes
 
 DOCUMENT = document("1.2.3")
@@ -44,7 +42,8 @@ def test_every_face_and_page_is_described_in_words_and_types():
     pages = {route.page for route in all_routes().values() if route.page}
     faces = {route.client_protocol for route in all_routes().values() if route.client_protocol}
     assert pages == PAGES.keys()
-    assert faces == SENT.keys() == REPLIES.keys() == ERRORS.keys()
+    assert faces == PROTOCOLS.keys()
+    assert all(each.request and each.reply and each.error for each in PROTOCOLS.values())
     assert SUMMARIES.keys() == pages | faces
 
 
@@ -97,11 +96,11 @@ def test_streams_are_described_as_they_come():
     assert kinds("/v1/models/NAME:streamGenerateContent") == {"application/json", "text/event-stream"}
 
 
-@check_each("face", SENT)
+@check_each("face", PROTOCOLS)
 def test_requests_and_answers_are_what_the_document_says(face: str):
     app = App(gateway())
     body = BODIES[face]
-    assert not flaw(body, SENT[face])
+    assert not flaw(body, (PROTOCOLS[face].request or {}))
     path = next(
         path
         for (_, path), route in all_routes().items()
@@ -109,10 +108,10 @@ def test_requests_and_answers_are_what_the_document_says(face: str):
     )
     good = run(ask(app, "POST", path, body=body))
     assert good.status == 200
-    assert not flaw(good.json, REPLIES[face])
+    assert not flaw(good.json, (PROTOCOLS[face].reply or {}))
     bad = run(ask(app, "POST", path, body=b"[]"))
     assert bad.status == 400
-    assert not flaw(bad.json, ERRORS[face])
+    assert not flaw(bad.json, PROTOCOLS[face].error)
 
 
 def test_pages_are_what_the_document_says():

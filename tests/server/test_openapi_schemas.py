@@ -41,15 +41,18 @@ from toolspeak.core.events import (
 from toolspeak.core.types import JSONObject, JSONValue, Request, Usage
 from toolspeak.errors import NotKeptError, ToolspeakError, UpstreamError
 from toolspeak.server.app import App
-from toolspeak.server.openapi import document
-from toolspeak.server.openapi.schemas import BODIES, ERRORS, PAGES, REPLIES, Page
+from toolspeak.server.openapi import PAGES, Page, document
+from toolspeak.server.openapi import PROTOCOLS as DESCRIBED
 from toolspeak.server.proxy.client_protocols import ClientProtocol, client_protocol
 from toolspeak.server.routes import all_routes
 
 pytestmark = pytest.mark.requirement("G3")
 
 FIXTURES = Path(__file__).parents[1] / "protocols" / "fixtures"
-FACES = tuple(BODIES)
+FACES = tuple(DESCRIBED)
+BODIES = {name: each.request or {} for name, each in DESCRIBED.items()}
+REPLIES = {name: each.reply or {} for name, each in DESCRIBED.items()}
+ERRORS = {name: each.error for name, each in DESCRIBED.items()}
 PROTOCOLS = tuple(RICH)
 #: What goes out beside an answer.
 TOLD = {"id": "r1", "plan": "inline", "requests": 1, "warnings": ["tool calls emulated"]}

@@ -22,7 +22,7 @@ from tests.server.scripted_peers import END, FACES, Script, scripted, words
 from tests.server.test_openapi_schemas import flaw
 from toolspeak.errors import UsageError
 from toolspeak.server.app import App
-from toolspeak.server.openapi.schemas import ERRORS
+from toolspeak.server.openapi import PROTOCOLS
 from toolspeak.server.process import server as process
 from toolspeak.server.process.server import ServerOptions, ToolspeakServer, bind_sockets, raise_file_limit
 
@@ -282,7 +282,7 @@ def test_who_is_one_too_many_hears_so_in_its_own_protocol(asked: str):
         head, _, body = run(talk(size)).partition(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 503 ")
         assert b"\r\nretry-after: 1\r\n" in head and b"\r\nconnection: close" in head
-        assert not flaw(msgspec.json.decode(body), ERRORS[TURNED_AWAY[asked]])
+        assert not flaw(msgspec.json.decode(body), PROTOCOLS[TURNED_AWAY[asked]].error)
         assert b"too many connections" in body
 
 

@@ -20,9 +20,8 @@ from tests.server.test_metrics import CHAT, TOOLS, Answers, fenced
 from toolspeak.engine.planning.strategy import Settings
 from toolspeak.errors import UpstreamError
 from toolspeak.server.app import App
-from toolspeak.server.observe.spans import Spans, create_spans
+from toolspeak.server.observe.spans import create_spans
 from toolspeak.server.process.lifecycle import Lifecycle
-from toolspeak.telemetry import tracer
 from toolspeak.upstreams.base import Upstream
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -32,11 +31,11 @@ def collected(upstream: Upstream, body: dict[str, Any], **headers: str) -> tuple
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    made = tracer(provider)
+    made = create_spans(provider)
     assert made is not None
     settings = Settings(mode="force", marks="fixed")
     served = gateway(line("one", upstream, models=("m",), settings=lambda model: settings))
-    app = App(served, lifecycle=Lifecycle(tracer=Spans(made)))
+    app = App(served, lifecycle=Lifecycle(tracer=made))
     run(ask(app, "POST", CHAT, headers, body))
     return exporter.get_finished_spans()
 
@@ -90,10 +89,10 @@ def test_a_stream_that_breaks_is_an_error_though_its_status_was_good():
     provider.add_span_processor(SimpleSpanProcessor(exporter))
 
     async def talk() -> None:
-        made = tracer(provider)
+        made = create_spans(provider)
         assert made is not None
         script = Script(words("The weather is fine. " * 20), UpstreamError("it broke"))
-        app = App(gateway(line("one", script, models=("m",))), lifecycle=Lifecycle(tracer=Spans(made)))
+        app = App(gateway(line("one", script, models=("m",))), lifecycle=Lifecycle(tracer=made))
         client = talker(app, SPEAKERS[0], tools=False)
         await client.task
 
@@ -113,21 +112,21 @@ def test_nothing_that_was_said_and_no_key_is_in_a_span():
 
 
 def test_nothing_is_told_where_nobody_listens(monkeypatch: pytest.MonkeyPatch):
-    assert tracer(trace.NoOpTracerProvider()) is None
+    assert create_spans(trace.NoOpTracerProvider()) is None
     assert create_spans() is None
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
-    assert tracer() is None
+    assert create_spans() is None
 
 
 def test_spans_of_requests_side_by_side_do_not_mix():
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    made = tracer(provider)
+    made = create_spans(provider)
     assert made is not None
 
     async def talk() -> None:
-        app = App(gateway(line("one", Answers("Hello."), models=("*",))), lifecycle=Lifecycle(tracer=Spans(made)))
+        app = App(gateway(line("one", Answers("Hello."), models=("*",))), lifecycle=Lifecycle(tracer=made))
         bodies = [{**HELLO, "model": f"m{number}"} for number in range(20)]
         await asyncio.gather(*(ask(app, "POST", CHAT, {}, body) for body in bodies))
 

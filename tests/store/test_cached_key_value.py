@@ -17,7 +17,7 @@ from toolspeak.errors import ConfigError, StoreError
 from toolspeak.key_value import FileState, MemoryState, SharedState, cached_state, open_memory, open_state
 from toolspeak.runtime.tool_memory import ToolMemory
 from toolspeak.server.access.api_keys import ApiKeys
-from toolspeak.server.proxy.response_store import ResponseStore, StoredResponse
+from toolspeak.server.proxy.previous_responses import ResponseStore, StoredResponse
 from toolspeak.store import cached_key_value as shared
 from toolspeak.store.cached_key_value import CachedKeyValue, WriteBehindKeyValue
 from toolspeak.store.database import Database

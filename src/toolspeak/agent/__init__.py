@@ -12,9 +12,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
 from contextlib import suppress
-from functools import partial
+from functools import partial, wraps
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeAlias
 
 import msgspec
 
@@ -54,6 +54,7 @@ _CLOSE_TIMEOUT = 30.0  # seconds for which `close` waits for cancelled tasks
 _CONTINUE = "Your last answer was interrupted. Go on with the task where it stopped."
 
 Tools: TypeAlias = Iterable[Executable | Callable[..., Any]]
+P = ParamSpec("P")
 
 
 class AsyncAgent:
@@ -222,7 +223,10 @@ class AsyncAgent:
         cancellations, finished = self._cancellations, asyncio.Event()
         self._finished_events.add(finished)
         try:
-            await self._start_mcp()
+            async with self._opening:
+                if self._mcp is not None and not self._mcp.started:
+                    tools = self._offered(await self._mcp.start())
+                    self._toolboxes = Toolboxes([*self._tools, *tools], self._max_output)
             journal = await (await self._sessions()).journal(session)
             try:
                 result = await self._answer(journal, messages, emit, context, cancellations)
@@ -241,7 +245,9 @@ class AsyncAgent:
         if not messages:
             if _is_over(entries):
                 return await self._stored_result(entries, journal.session)
-            messages = _continuation(entries)
+            last = entries[-1]  # a session that ends with tool results or a task needs no prompt to go on
+            if isinstance(last, Answer) and last.content:
+                messages = (Message("user", (TextPart(_CONTINUE),)),)
         if messages:
             await journal.say(*messages)
             entries = (*entries, *messages)
@@ -272,13 +278,6 @@ class AsyncAgent:
         """Return the tools to offer to the model, as executables."""
         box = Toolbox(tools)
         return [box[tool.name] for tool in box.tools if not self._read_only or is_read_only(tool)]
-
-    async def _start_mcp(self) -> None:
-        if self._mcp is None:
-            return
-        async with self._opening:
-            if not self._mcp.started:
-                self._toolboxes = Toolboxes([*self._tools, *self._offered(await self._mcp.start())], self._max_output)
 
     async def _sessions(self) -> SessionStore:
         async with self._opening:
@@ -322,64 +321,28 @@ def _is_over(entries: tuple[Entry, ...]) -> bool:
     return isinstance(last, Answer) and last.status == "complete"
 
 
-def _continuation(entries: tuple[Entry, ...]) -> tuple[Message, ...]:
-    """Return the prompt that resumes an interrupted answer; nothing if the session ends with tool results or a task."""
-    last = entries[-1]
-    return (Message("user", (TextPart(_CONTINUE),)),) if isinstance(last, Answer) and last.content else ()
-
-
 async def _next(events: AsyncIterator[AgentEvent]) -> AgentEvent | None:
     return await anext(events, None)
+
+
+def _with_arguments_of(
+    constructor: Callable[Concatenate[AsyncAgent, AsyncClient | Model, P], None],
+) -> Callable[[Callable[..., None]], Callable[Concatenate[Any, Client | Model, P], None]]:
+    """Give a constructor the arguments of another one, for type checkers and `inspect`. Only the client differs."""
+    return wraps(constructor, assigned=())
 
 
 class Agent:
     """An agent with a synchronous interface. Takes the arguments of `AsyncAgent`, with a `Client` as the client."""
 
-    def __init__(
-        self,
-        client: Client | Model,
-        tools: Tools = (),
-        *,
-        instructions: str = "",
-        output_type: Any = None,
-        approve: Ask | Approval | None = None,
-        approval: ApprovalMode | None = None,
-        mcp: McpSource | None = None,
-        store: str | SessionStore | None = None,
-        max_rounds: int = MAX_ROUNDS,
-        max_tokens: int | None = None,
-        max_seconds: float | None = None,
-        parallel: bool | None = None,
-        context: Any = None,
-        on_event: EmitEvent | None = None,
-        tool_timeout: float | None = TOOL_SECONDS,
-        max_output: int | None = MAX_OUTPUT_CHARS,
-        **options: JSONValue,
-    ) -> None:
+    @_with_arguments_of(AsyncAgent.__init__)
+    def __init__(self, client: Client | Model, *tools: Tools, **options: Any) -> None:
         if isinstance(client, AsyncClient):
             raise UsageError("an `Agent` needs a `Client`", hint="use `AsyncAgent`, or create a `Client`")
         # The reference keeps the client open, because the agent runs on the client's event loop.
         self._owner = client if isinstance(client, Client) else None
         inner, self._bridge = client.inside if isinstance(client, Client) else (client, SyncBridge())
-        self._agent = AsyncAgent(
-            inner,
-            tools,
-            instructions=instructions,
-            output_type=output_type,
-            approve=approve,
-            approval=approval,
-            mcp=mcp,
-            store=store,
-            max_rounds=max_rounds,
-            max_tokens=max_tokens,
-            max_seconds=max_seconds,
-            parallel=parallel,
-            context=context,
-            on_event=on_event,
-            tool_timeout=tool_timeout,
-            max_output=max_output,
-            **options,
-        )
+        self._agent = AsyncAgent(inner, *tools, **options)
         if self._owner is None:
             self._bridge.close_with(self, self._agent.close)
 

@@ -112,7 +112,9 @@ class TaskRun:
         except asyncio.CancelledError:
             why = "the program cancelled the task"
             if answer is None:
-                answer = _finished(rounds.feed(Cancelled(self._partial(), why)))
+                action = rounds.feed(Cancelled(self._partial(), why))
+                assert isinstance(action, Finished)
+                answer = action.answer
             else:
                 answer = _ended(answer, "interrupted", why)
             await self._end(answer)
@@ -199,7 +201,10 @@ class TaskRun:
             _log.warning("round %d failed: %s", ask.number, one_line(str(error), _MAX_LOGGED_CHARS))
             return Failed(str(error), partial)
         self._events = []
-        _log_reply(ask, reply)
+        if not reply.calls and not ask.summary:
+            why = reply.record.why_no_call if reply.record is not None else ""
+            reason = one_line(why, _MAX_LOGGED_CHARS) or "the answer is complete"
+            _log.info("round %d: no calls: %s", ask.number, reason)
         return reply
 
     async def _request(self, ask: AskModel, limit: float | None) -> TracedReply:
@@ -301,11 +306,6 @@ class TaskRun:
         return CallContext(planned.call.id, key, tainted, emit, session, record_change, self._options.deps)
 
 
-def _finished(action: object) -> Answer:
-    assert isinstance(action, Finished)
-    return action.answer
-
-
 def _ended(answer: Answer, status: AnswerStatus, why: str) -> Answer:
     return msgspec.structs.replace(answer, status=status, notes=(*answer.notes, Note(status, why)))
 
@@ -337,10 +337,3 @@ def _with_costs(answer: Answer, reply: Reply | None) -> Answer:
         requests=answer.requests + reply.requests,
         notes=(*answer.notes, *(note for note in dict.fromkeys(reply.notes) if note not in answer.notes)),
     )
-
-
-def _log_reply(ask: AskModel, reply: TracedReply) -> None:
-    if reply.calls or ask.summary:
-        return
-    why = reply.record.why_no_call if reply.record is not None else ""
-    _log.info("round %d: no calls: %s", ask.number, one_line(why, _MAX_LOGGED_CHARS) or "the answer is complete")

@@ -37,16 +37,13 @@ from .turn import EngineTurn, is_long
 
 #: How often a request is compacted further and repeated after the upstream found it too long.
 MAX_REPEATS = 3
-#: How much less a repeated request may take each time.
-_HARDER = 0.85
+_HARDER = 0.85  # how much less a repeated request may take each time
 #: Attempts to compact a request until it fits as the upstream will see it, with its tool prompt.
 _PASSES = 3
-#: Maximum number of requests for one summary.
-_MAX_SUMMARY_REQUESTS = 8
+_MAX_SUMMARY_REQUESTS = 8  # maximum number of requests for one summary
 #: Share and maximum of a summary in the tokens of a prompt.
 _SUMMARY_SHARE, _MAX_SUMMARY_TOKENS = 5, 1500
-#: Tokens of the instructions in a request for a summary.
-_INSTRUCTIONS = 150
+_INSTRUCTIONS = 150  # tokens of the instructions in a request for a summary
 #: How far above the window an estimate must be for a request that cannot be compacted to fail unsent: with an estimate
 #: that is not calibrated, and with one that is.
 _HOPELESS, _HOPELESS_CALIBRATED = 2.0, 1.25
@@ -56,8 +53,7 @@ _MIN_CALIBRATION = 200
 _MIN_RATIO, _MAX_RATIO = 0.7, 4.0
 #: If an upstream does not say how large its window is, assume this share of the request that it found too long.
 _GUESS = 0.6
-#: Maximum number of stored summaries per model.
-_MAX_SUMMARIES = 512
+_MAX_SUMMARIES = 512  # maximum number of stored summaries per model
 #: An answer of at most this many tokens that ends at the length limit had no room: the prompt filled the window.
 _NO_ROOM_TOKENS, _MIN_ANSWER_TOKENS = 1, 16
 

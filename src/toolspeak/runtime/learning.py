@@ -35,15 +35,13 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("toolspeak.learning")
 
-#: Number of turns in a row that must agree.
-TURNS_TO_AGREE = 2
+TURNS_TO_AGREE = 2  # number of turns in a row that must agree
 #: Seconds after which an observation no longer counts, and after which a rejected feature is tried again.
 _SECONDS_OBSERVED = 7 * 24 * 3600.0
 _SECONDS_REFUSED = 24 * 3600.0
 #: Seconds after which an unchanged observation is stored again, so that it does not expire.
 _SECONDS_STORED = 3600.0
-#: Seconds between reads of the store, which other processes may update.
-_RELOAD_SECONDS = 60.0
+_RELOAD_SECONDS = 60.0  # seconds between reads of the store, which other processes may update
 #: Maximum number of turns that send tools natively and in the prompt, and show nothing new.
 _MAX_TRIALS = 8
 #: Seconds after which they are sent both ways again, and also after a rejection if the model does not call as text.
@@ -57,8 +55,7 @@ _MAX_PRESENT = 128
 _PREFIX = "use/"
 #: How the tenants of clients' own upstream keys begin. Anybody can invent such keys, so they do not count as agreeing.
 _OWN_KEY = "own-"
-#: Number of characters to search for calls leaked into text.
-_MAX_SEARCHED_CHARS = 65_536
+_MAX_SEARCHED_CHARS = 65_536  # number of characters to search for calls leaked into text
 
 
 class TenantUse(msgspec.Struct, frozen=True):
@@ -70,8 +67,7 @@ class TenantUse(msgspec.Struct, frozen=True):
     #: What the last turn has shown, and how many turns in a row have shown it.
     last: JSONObject = {}
     in_a_row: int = 0
-    #: Unix time of the last observation.
-    seen_at: float = 0.0
+    seen_at: float = 0.0  # Unix time of the last observation
     #: Profile fields without the features that the upstream rejected, the reason, and when it was.
     refused: JSONObject = {}
     refused_why: str = ""
@@ -118,8 +114,7 @@ class ModelUse(msgspec.Struct, frozen=True):
     provider: str
     model: str
     base_url: str
-    #: By hash of the tenant.
-    tenants: dict[str, TenantUse] = {}
+    tenants: dict[str, TenantUse] = {}  # by hash of the tenant
 
     def agreed(self) -> tuple[JSONObject, str]:
         """Return the profile fields on which enough tenants agree, and the reason; empty if there are none."""

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from ..engine.turn.interpretation import Interpreter
 
 Model: TypeAlias = str | ModelFunction | Upstream
-#: The provider of models that toolspeak runs itself.
-EMBEDDED = "embedded"
+EMBEDDED = "embedded"  # the provider of models that toolspeak runs itself
 #: Protocol names used in tables and settings. `openai` means `openai_chat`; the others are names of codec modules.
 _PROTOCOLS = ("openai", "openai_chat", "openai_responses", "anthropic", "gemini", "ollama")
 
@@ -67,7 +66,12 @@ def resolve_model(
 def _resolve_name(model: str, options: dict[str, str], config: Config, plugins: Plugins) -> ResolvedModel:
     from ..upstreams.http.thin_transport import open_service
 
-    _check(model, options["transport"])
+    if "://" in model:
+        hint = f'pass "openai:MODEL" and base_url="{redacted_url(model)}"'
+        raise UsageError("the model must be a name, not a URL", hint=hint)
+    transport, transports = options["transport"], get_args(Transport)
+    if transport and transport not in transports:
+        raise UsageError(f"unknown transport `{transport:.80}`", hint=f"use one of {', '.join(transports)}")
     end = config.endpoint(model, options["base_url"])
     key = options["api_key"] or end.api_key.reveal()
     factory = plugins.upstream(end.provider)
@@ -80,18 +84,9 @@ def _resolve_name(model: str, options: dict[str, str], config: Config, plugins: 
         hint = "write PROVIDER:MODEL, for example ollama:qwen3:8b, or pass `base_url`"
         raise UsageError(f"unknown model `{model}`" if model else "the model name is missing", hint=hint)
     protocol = codec_of(options["protocol"] or end.protocol)
-    route = config.route(end.base_url, options["transport"])
+    route = config.route(end.base_url, transport)
     upstream = open_service(route, end.base_url, key, protocol, provider=end.provider)
     return ResolvedModel(end.provider, end.model, end.base_url, protocol, upstream)
-
-
-def _check(model: str, transport: str) -> None:
-    if "://" in model:
-        hint = f'pass "openai:MODEL" and base_url="{redacted_url(model)}"'
-        raise UsageError("the model must be a name, not a URL", hint=hint)
-    transports = get_args(Transport)
-    if transport and transport not in transports:
-        raise UsageError(f"unknown transport `{transport:.80}`", hint=f"use one of {', '.join(transports)}")
 
 
 def _embedded(model: str, config: Config) -> ResolvedModel:

@@ -32,8 +32,7 @@ MAX_NAME_CHARS = 256
 #: Duration of the lease on a probe in seconds. When it expires, another process may probe.
 _LEASE_SECONDS = 1800.0
 
-#: Size of the cache of loopback checks.
-_CACHED_HOSTS = 256
+_CACHED_HOSTS = 256  # size of the cache of loopback checks
 
 _PREFIX = "probe/"
 #: Prefixes of rules set by the user. Probe results never override them.
@@ -73,8 +72,7 @@ class StoredProbe(msgspec.Struct, frozen=True):
     model: str
     base_url: str
     verdict: ProbeResult
-    #: Unix time of the probe.
-    measured: float = 0.0
+    measured: float = 0.0  # Unix time of the probe
 
     def is_fresh(self, now: float) -> bool:
         """Whether the result is recent, so no new probe is needed."""

@@ -231,21 +231,17 @@ class ProbeScheduler:
                 target, (resolved, state) = next(iter(self._waiting.items()))
                 state.pause = self._store.clock() + _PAUSE_SECONDS
                 try:
-                    await self._probe_with_lease(resolved, state)
+                    release = await asyncio.to_thread(self._store.claim, target)
+                    if release is not None:  # no other process is probing
+                        try:
+                            await self._measure(resolved, state)
+                        finally:
+                            release()
                 except ToolspeakError as error:
                     _log.warning("probe of `%s` failed: %s", target.model[:MAX_NAME_CHARS], error)
                 self._waiting.pop(target, None)
         finally:
             self._waiting.clear()
-
-    async def _probe_with_lease(self, resolved: ResolvedModel, state: _TargetState) -> None:
-        release = await asyncio.to_thread(self._store.claim, probe_target(resolved))
-        if release is None:  # another process is probing
-            return
-        try:
-            await self._measure(resolved, state)
-        finally:
-            release()
 
     async def _measure(
         self, resolved: ResolvedModel, state: _TargetState, progress: ProbeProgress | None = None

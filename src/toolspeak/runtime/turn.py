@@ -32,11 +32,9 @@ SLOW_SECONDS = 0.005
 #: Number of characters in the messages of a request above which calls in the answer are parsed in a worker thread,
 #: because they are compared with these messages.
 LONG_REQUEST_CHARS = 128 * 1024
-#: Seconds for an answer of the interpreter, with its start.
-INTERPRETER_SECONDS = 60.0
+INTERPRETER_SECONDS = 60.0  # seconds for an answer of the interpreter, with its start
 
-#: Seconds after a finish reason within which nearly every answer ends.
-_END_SECONDS = 0.25
+_END_SECONDS = 0.25  # seconds after a finish reason within which nearly every answer ends
 
 _ONLY_EMIT = frozenset({Emit})
 #: A character that may begin a call in an answer.
@@ -50,8 +48,7 @@ class AnyTurn(Protocol):
 
     provider: str
     outcome: TurnOutcome | None
-    #: Seconds spent running tools.
-    tool_seconds: float
+    tool_seconds: float  # seconds spent running tools
 
     @property
     def requests_sent(self) -> int:

@@ -60,8 +60,7 @@ class PlannedTurn(NamedTuple):
     turn: AnyTurn
     request: Request
     plan: Plan
-    #: Server-side tools, offered in addition to those of the request.
-    served: tuple[Tool, ...] = ()
+    served: tuple[Tool, ...] = ()  # server-side tools, offered in addition to those of the request
 
 
 class _TurnContext(NamedTuple):
@@ -73,8 +72,7 @@ class _TurnContext(NamedTuple):
     #: The whole conversation, from which the nonces are derived.
     messages: tuple[Message, ...]
     see: str
-    #: Whether to find out how the model calls.
-    untried: bool
+    untried: bool  # whether to find out how the model calls
 
 
 class TurnRecipe(NamedTuple):
@@ -189,10 +187,10 @@ class TurnFactory:
         learning = self._learning if lookup.rule in OPEN_RULES else None
         return learning is not None and learning.untried(self._target, tenant, lookup.rule)
 
-    def _turn(self, context: _TurnContext, request: Request, notes: tuple[Note, ...] = ()) -> EngineTurn:
+    def _turn(self, context: _TurnContext, request: Request) -> EngineTurn:
         """Create the turn for a request, or for a part of its conversation."""
         planned = plan(request, context.lookup, context.settings, untried=context.untried)
-        return self._planned_turn(context, request, planned, notes)
+        return self._planned_turn(context, request, planned, ())
 
     def _planned_turn(
         self, context: _TurnContext, request: Request, planned: Plan, notes: tuple[Note, ...]

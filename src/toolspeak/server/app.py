@@ -39,16 +39,14 @@ if TYPE_CHECKING:
     from .web.api import PageApi
     from .web.pages import Pages
 
-#: Error format for paths that belong to no protocol.
-_DEFAULT_ERROR_PROTOCOL = "openai_chat"
+_DEFAULT_ERROR_PROTOCOL = "openai_chat"  # error format for paths that belong to no protocol
 #: Extra headers by status: a 426 response must name the protocol to upgrade to.
 _UPGRADES: dict[int, Headers] = {426: [(b"upgrade", b"HTTP/1.1"), (b"connection", b"upgrade")]}
 #: Headers of requests that need a task: they may have to wait, or are rare.
 _SPECIAL_HEADERS = frozenset({b"idempotency-key", SETTINGS_HEADER, b"transfer-encoding", b"expect", b"upgrade"})
 #: Largest number of digits in the size of a body that is read before its request is handled: just below a megabyte.
 _MAX_LENGTH_DIGITS = 6
-#: Caller for listing all model names, which the metrics need.
-_ADMIN = Caller(admin=True)
+_ADMIN = Caller(admin=True)  # caller for listing all model names, which the metrics need
 
 
 class NoWebSocket(UsageError):

@@ -15,8 +15,7 @@ Headers: TypeAlias = list[tuple[bytes, bytes]]
 #: Maximum request body, as large as the vendors allow. Coding agents send 100 kB, but images are base64 text.
 MAX_BODY = 32 * 1024 * 1024
 
-#: Upper bound for `Retry-After`: one day.
-_MAX_RETRY_AFTER = 86_400.0
+_MAX_RETRY_AFTER = 86_400.0  # upper bound for `Retry-After`: one day
 
 
 class ClientDisconnected(ToolspeakError):

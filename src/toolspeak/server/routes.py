@@ -18,10 +18,8 @@ class Route(msgspec.Struct, frozen=True):
 
     client_protocol: str = ""
     page: str = ""
-    #: Request fields taken from the path.
-    fields: Mapping[str, JSONValue] = {}
-    #: The required access level.
-    level: Level = "client"
+    fields: Mapping[str, JSONValue] = {}  # request fields taken from the path
+    level: Level = "client"  # the required access level
 
     @property
     def error_protocol(self) -> str:

@@ -1,58 +1,19 @@
 """Errors for endpoints that the server does not support.
 
 The error is in the client's protocol and lists the supported endpoints. Its status is 404 for protocols whose SDKs
-retry on server errors.
+retry on server errors. The endpoints are listed in `unsupported.toml`.
 """
+
+import tomllib
+from pathlib import Path
 
 from ..errors import ToolspeakError, UsageError
 from .routes import display_path, find_route, methods_of
 
-#: Unsupported Ollama endpoints: maps the first path segment after `/api/` to an error.
-_OLLAMA = {
-    "pull": "models cannot be pulled here",
-    "push": "models cannot be pushed here",
-    "create": "models cannot be created here",
-    "copy": "models cannot be copied here",
-    "delete": "models cannot be deleted here",
-    "blobs": "models cannot be created here",
-    "embed": "embeddings are not supported",
-    "embeddings": "embeddings are not supported",
-    "me": "accounts are not supported",
-    "signout": "accounts are not supported",
-}
+_TABLES: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_OLLAMA, _OPENAI, _ANTHROPIC = _TABLES["ollama"], _TABLES["openai"], _TABLES["anthropic"]
 _OLLAMA_SERVED = "supported: /api/chat, /api/generate, /api/tags, /api/show, /api/ps and /api/version"
-
-#: Unsupported OpenAI endpoints: maps the first path segment, after an optional `/v1`, to an error.
-_OPENAI = {
-    "completions": "plain text completions are not supported",
-    "embeddings": "embeddings are not supported",
-    "moderations": "moderation is not supported",
-    "images": "image generation is not supported",
-    "videos": "video generation is not supported",
-    "audio": "audio is not supported",
-    "realtime": "realtime sessions are not supported",
-    "files": "file storage is not supported",
-    "uploads": "file storage is not supported",
-    "batches": "batches are not supported",
-    "fine_tuning": "fine-tuning is not supported",
-    "vector_stores": "vector stores are not supported",
-    "assistants": "assistants are not supported",
-    "threads": "assistants are not supported",
-    "conversations": "conversations are not supported",
-    "containers": "containers are not supported",
-    "evals": "evaluations are not supported",
-    "rerank": "reranking is not supported",
-    # Only paths below these are unsupported, such as those of stored answers.
-    "responses": "background responses are not supported",
-    "chat": "stored chat completions are not supported",
-}
 _OPENAI_SERVED = "supported: /v1/chat/completions, /v1/responses, GET and DELETE of one response, and /v1/models"
-
-_ANTHROPIC = {
-    "messages": "batches are not supported",
-    "complete": "plain text completions are not supported",
-    "organizations": "organizations are not supported",
-}
 _ANTHROPIC_SERVED = "supported: /v1/messages, /v1/messages/count_tokens and /v1/models"
 
 #: Paths of Gemini's actions contain this segment and a colon.

@@ -71,7 +71,8 @@ class ConfinedRoot:
         try:
             yield walk.resolve()
         except OSError as error:
-            raise ToolError(f"`{display_path(path)}`: {os_error_text(error)}") from None
+            reason = (error.strerror or type(error).__name__).lower()  # without paths
+            raise ToolError(f"`{display_path(path)}`: {reason}") from None
         finally:
             walk.close()
 
@@ -410,11 +411,6 @@ def _same_place(one: OpenedEntry, other: OpenedEntry) -> bool:
 
 def _identity(status: os.stat_result) -> tuple[int, int]:
     return status.st_dev, status.st_ino
-
-
-def os_error_text(error: OSError) -> str:
-    """Return the system's error message, without paths."""
-    return (error.strerror or type(error).__name__).lower()
 
 
 def display_path(name: str) -> str:

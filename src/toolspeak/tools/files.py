@@ -7,7 +7,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from ..engine.rounds.transcript import FileDiff
 from ..errors import ToolError
@@ -30,6 +30,7 @@ _MAX_DEPTH = 64
 _SNIFF_BYTES = 8192  # a file with a NUL byte among its first bytes is treated as binary
 #: Folders that a recursive walk skips: dependencies and version control.
 _SKIPPED_FOLDERS = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", ".tox"})
+_Written: TypeAlias = tuple[bool, tuple[FileDiff, ...]]  # whether the file is new, and what has changed
 _NO_CONTEXT = CallContext()  # the context of a direct call, without an agent
 
 
@@ -113,7 +114,8 @@ class _Files:
                 raise ToolError(missing, hint="use write_file for a new file")
             return _encoded(_edited(_text(before.data, path), path, old, new))
 
-        return ToolOutput(f"edited `{display_path(path)}`", diffs=self._write(path, context, edit).diffs)
+        _, diffs = self._write(path, context, edit)
+        return ToolOutput(f"edited `{display_path(path)}`", diffs=diffs)
 
     def list_files(self, path: str = ".", recursive: bool = False) -> str:
         """List a folder: one entry a line, folders with a slash at the end, files with their size.
@@ -165,7 +167,7 @@ class _Files:
         self._known.remember(context.session, file.path, data)
         return text
 
-    def _write(self, path: str, context: CallContext, edit: Callable[[FileState | None], bytes]) -> "_Written":
+    def _write(self, path: str, context: CallContext, edit: Callable[[FileState | None], bytes]) -> _Written:
         """Replace the content of a file by what `edit` makes of it, while the file is locked."""
         with self._root.locked(path) as file:
             before = file.read(MAX_FILE_BYTES)
@@ -173,12 +175,7 @@ class _Files:
             data = edit(before)
             diffs = change_file(self._root, file, before, data, context)
         self._known.remember(context.session, file.path, data)
-        return _Written(before is None, diffs)
-
-
-class _Written(NamedTuple):
-    new: bool
-    diffs: tuple[FileDiff, ...]
+        return before is None, diffs
 
 
 def _text(data: bytes, path: str) -> str:

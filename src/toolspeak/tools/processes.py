@@ -192,7 +192,8 @@ class _ProcessRun:
             self._info += os.read(self.info_fd, _READ_BYTES)
         number = _CHILD_PID.search(self._info)
         if number is not None:
-            self._pidfd = _pidfd_of(int(number[1]))
+            with suppress(OSError, AttributeError):  # the process, which is the last one to end, has ended
+                self._pidfd = os.pidfd_open(int(number[1]))
             self.orphan_killer.watch(int(number[1]))
             release(self._stdin)
         return number is not None
@@ -262,13 +263,6 @@ class _ProcessRun:
 
 #: The message may arrive in parts, so the number is complete only when a non-digit follows.
 _CHILD_PID = re.compile(rb'"child-pid":\s*(\d{1,10})\D')
-
-
-def _pidfd_of(first: int) -> int:
-    """Open a pidfd for a sandbox's first process, which is the last one to end. Returns -1 if it has ended."""
-    with suppress(OSError, AttributeError):
-        return os.pidfd_open(first)
-    return -1
 
 
 class _OutputBuffer:

@@ -109,8 +109,9 @@ def _program(machine: _Syscalls) -> list[_Instruction]:
     program += [(_EQUAL, 0, 4, machine.clone), *_refused_bits(0, _NEW_USERS), load_number]
     for request in _TERMINAL_INPUT:
         program += [(_EQUAL, 0, 4, machine.ioctl), _argument(1), (_EQUAL, 0, 1, request), _refuse(_EPERM), load_number]
+    families = [(_EQUAL, len(_FAMILIES) - at, 0, family) for at, family in enumerate(_FAMILIES)]
     for number in machine.sockets:
-        inner = _only(0, _FAMILIES, _EAFNOSUPPORT)
+        inner = [_argument(0), *families, _refuse(_EAFNOSUPPORT)]
         program += [(_EQUAL, 0, len(inner) + 1, number), *inner, load_number]
     return [*program, (_RETURN, 0, 0, _ALLOW)]
 
@@ -118,12 +119,6 @@ def _program(machine: _Syscalls) -> list[_Instruction]:
 def _refused_bits(argument: int, bits: int) -> list[_Instruction]:
     """Return three instructions that refuse the call if one of these bits is set in an argument."""
     return [_argument(argument), (_BITS, 0, 1, bits), _refuse(_EPERM)]
-
-
-def _only(argument: int, values: tuple[int, ...], error: int) -> list[_Instruction]:
-    """Return instructions that refuse the call unless an argument has one of these values."""
-    compared = [(_EQUAL, len(values) - at, 0, value) for at, value in enumerate(values)]
-    return [_argument(argument), *compared, _refuse(error)]
 
 
 def _argument(at: int) -> _Instruction:

@@ -21,10 +21,8 @@ _RANDOM_BYTES = 32
 #: Maximum length of a key; longer strings are rejected without hashing.
 _MAX_KEY_CHARS = 128
 _MAX_NAME_CHARS = 64
-#: Prefix of a key's entry in the state, followed by the hash.
-_STATE_PREFIX = "key:"
-#: Maximum size of the lookup cache.
-_MAX_CACHED = 1024
+_STATE_PREFIX = "key:"  # prefix of a key's entry in the state, followed by the hash
+_MAX_CACHED = 1024  # maximum size of the lookup cache
 
 
 class ApiKey(msgspec.Struct, frozen=True):
@@ -33,8 +31,7 @@ class ApiKey(msgspec.Struct, frozen=True):
     #: Tenant id: the first 16 digits of the hash, which reveal nothing about the secret.
     id: str
     name: str
-    #: Permitted models, with `*` as a wildcard; empty means all models.
-    models: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()  # permitted models, with `*` as a wildcard; empty means all models
     #: Limits on requests per minute and concurrent requests; 0 means unlimited.
     rate: int = 0
     concurrency: int = 0

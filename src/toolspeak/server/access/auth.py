@@ -25,8 +25,7 @@ _SESSION = "session"
 _KEY_HEADERS = {name.encode(): name for name in ("x-api-key", "api-key", "x-goog-api-key", "x-toolspeak-key")}
 #: Every header that may contain a credential.
 CREDENTIAL_HEADERS = frozenset({b"authorization", *_KEY_HEADERS})
-#: The query parameter that may contain a credential.
-_KEY_PARAMETER = "key"
+_KEY_PARAMETER = "key"  # the query parameter that may contain a credential
 #: Limits on query parameters and credentials, far above what real clients send.
 _MAX_PARAMETERS = 64
 _MAX_CREDENTIALS = 8
@@ -74,8 +73,7 @@ class Caller(msgspec.Struct, frozen=True):
     #: Whether the web page sent the request in a login session, and the key that started the session.
     from_page: bool = False
     session_key: ApiKey | None = None
-    #: Whether the server requires no key.
-    keyless_server: bool = False
+    keyless_server: bool = False  # whether the server requires no key
 
     @property
     def tenant(self) -> str:
@@ -91,19 +89,18 @@ class Caller(msgspec.Struct, frozen=True):
         return (self.tenant, *(tenant_of(credential) for credential in self.own_keys))
 
 
-#: A local caller on a server that requires no key.
-ANONYMOUS = Caller()
+ANONYMOUS = Caller()  # a local caller on a server that requires no key
 
 
 class Access:
     """Authenticates callers. `required`: whether clients need a key; only loopback servers may pass False."""
 
-    def __init__(self, keys: ApiKeys, sessions: LoginSessions | None = None, *, required: bool) -> None:
+    def __init__(self, keys: ApiKeys, *, required: bool) -> None:
         self._keys = keys
         self._required = required
         #: Returns an opaque version that changes whenever a key is created or revoked; None if unknown.
         self.version = keys.version
-        self.sessions = sessions or LoginSessions()
+        self.sessions = LoginSessions()
 
     def check(self, scope: Scope, level: Level) -> Caller:
         """Return the caller of a request. Raises Unauthorized, Forbidden or KeysUnavailable to deny access."""

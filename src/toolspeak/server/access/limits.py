@@ -32,8 +32,7 @@ MAX_MESSAGES = 20_000
 _MESSAGES, _TOOLS = ("messages", "input", "contents"), ("tools", "functions")
 #: Matches a JSON string. An unterminated string extends to the end, so nothing is scanned twice.
 _TEXT = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
-#: Magic bytes of gzip and Zstandard.
-_COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
+_COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")  # magic bytes of gzip and Zstandard
 #: Maximum number of meters. The least recently used idle one is dropped and would restart with a full bucket.
 _MAX_METERS = 4096
 #: Retry delay in seconds at a concurrency limit, where the time until a slot becomes free is unknown.

@@ -18,13 +18,11 @@ from ..asgi import Scope, header
 
 #: Cookie name. The port is appended for browsers, because cookies ignore ports and a host may run several servers.
 COOKIE = "toolspeak_session"
-#: Path at which a code is exchanged for a session.
-_PATH = "/toolspeak/session"
+_PATH = "/toolspeak/session"  # path at which a code is exchanged for a session
 #: Lifetimes in seconds: codes are meant for immediate use, sessions for a working day.
 CODE_SECONDS = 600.0
 SESSION_SECONDS = 12 * 3600.0
-#: Maximum length of a code or session token; longer strings are rejected.
-_MAX_CHARS = 256
+_MAX_CHARS = 256  # maximum length of a code or session token; longer strings are rejected
 
 _Kind: TypeAlias = Literal["code", "session"]
 

@@ -20,8 +20,7 @@ from .auth import CREDENTIAL_HEADERS, Access, Caller
 #: Names of the loopback interface.
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _OWN_SITES = frozenset({"", "none", "same-origin"})
-#: Default ports, which browsers omit.
-_DEFAULT_PORTS = ("80", "443")
+_DEFAULT_PORTS = ("80", "443")  # default ports, which browsers omit
 #: Headers that reverse proxies add, besides those that begin with `x-forwarded-`.
 _PROXY_HEADERS = frozenset({b"forwarded", b"via", b"x-real-ip"})
 #: Size limit for all headers together. Real clients' cookies and tokens use a tenth of this.

@@ -86,8 +86,7 @@ class ClientConnection(asyncio.Protocol):
     body_seconds = 30.0
     #: Timeout in seconds for the rest of a request body after the response. Closing at once may lose the response.
     rest_seconds = 10.0
-    #: Timeout in seconds for a client that does not read the response.
-    write_seconds = 60.0
+    write_seconds = 60.0  # timeout in seconds for a client that does not read the response
     #: Timeout in seconds for the rest of a response to a client that has closed its sending side.
     half_closed_seconds = 10.0
 

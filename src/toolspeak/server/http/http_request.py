@@ -30,26 +30,9 @@ class HttpRequest:
     """One request and its response. `run` answers it with an ASGI application."""
 
     __slots__ = (
-        "_body",
-        "_chunked",
-        "_delivered",
-        "_event",
-        "_expects_100",
-        "_head",
-        "_remaining",
-        "admitted",
-        "connection",
-        "disconnected",
-        "gathers",
-        "keep_alive",
-        "more_body",
-        "on_lost",
-        "on_pause",
-        "response_complete",
-        "response_started",
-        "scope",
-        "size",
-    )
+        "_body _chunked _delivered _event _expects_100 _head _remaining admitted connection disconnected "
+        "gathers keep_alive more_body on_lost on_pause response_complete response_started scope size"
+    ).split()
 
     def __init__(
         self,
@@ -70,8 +53,7 @@ class HttpRequest:
         #: Whether the request starts only when its body is complete.
         self.gathers = False
         self.more_body = body is None
-        #: Bytes of the body that wait to be read.
-        self.size = 0 if body is None else len(body)
+        self.size = 0 if body is None else len(body)  # bytes of the body that wait to be read
         #: Called when the client has disconnected; and when writing to it must pause (True) or may go on (False).
         self.on_lost: Callable[[], None] | None = None
         self.on_pause: Callable[[bool], None] | None = None

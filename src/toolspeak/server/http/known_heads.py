@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
 #: Number of heads to keep. A client has one or two, unless it adds a header with a new value to each request.
 _MAX_HEADS = 1024
-#: Maximum size of the path, the query and the headers of a head that is kept.
-_MAX_KEPT_BYTES = 2048
+_MAX_KEPT_BYTES = 2048  # maximum size of the path, the query and the headers of a head that is kept
 #: Headers that are needed after the access check.
 _KEPT_HEADERS = frozenset({b"x-request-id", b"traceparent", b"tracestate"})
 _END = b"\r\n\r\n"

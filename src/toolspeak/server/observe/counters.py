@@ -31,8 +31,7 @@ ADDED_BOUNDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05
 _MAX_FILE_BYTES = 16 * 1024 * 1024
 
 _MINUTE = 60
-#: Maximum number of rows: one day of four models in steady use.
-_MAX_ROWS = 1440 * 4
+_MAX_ROWS = 1440 * 4  # maximum number of rows: one day of four models in steady use
 #: Maps an event family to its field in a row and the only kind to count (empty for all kinds).
 _EVENTS = {
     "calls": ("calls", ""),
@@ -94,12 +93,9 @@ class Counters(msgspec.Struct):
 
     #: Model requests by client protocol, model, plan, tools and status.
     requests: dict[Labels, int] = {}
-    #: Timings by model and plan.
-    timings: dict[Labels, Timing] = {}
-    #: Rare events; the first label is the metric family.
-    events: dict[Labels, int] = {}
-    #: All responses by route and status.
-    responses: dict[Labels, int] = {}
+    timings: dict[Labels, Timing] = {}  # timings by model and plan
+    events: dict[Labels, int] = {}  # rare events; the first label is the metric family
+    responses: dict[Labels, int] = {}  # all responses by route and status
     #: Current values by name; a replacement worker does not inherit them.
     gauges: dict[str, float] = {}
 
@@ -210,9 +206,9 @@ class MinuteSeries:
     one comparison.
     """
 
-    def __init__(self, counters: Callable[[], Counters], max_rows: int = _MAX_ROWS) -> None:
+    def __init__(self, counters: Callable[[], Counters]) -> None:
         self._counters = counters
-        self._rows: deque[MinuteRow] = deque(maxlen=max_rows)
+        self._rows: deque[MinuteRow] = deque(maxlen=_MAX_ROWS)
         self._minute = 0
         self._before: dict[str, MinuteRow] = {}
 

@@ -28,8 +28,7 @@ _MAX_MODELS = 200
 _MAX_WITH_UNLISTED = 100
 #: Maximum number of label combinations for events, in case a value does not come from a fixed set.
 _MAX_EVENT_SERIES = 2000
-#: The largest number of requests that gets its own label.
-_MAX_REQUESTS_LABEL = 5
+_MAX_REQUESTS_LABEL = 5  # the largest number of requests that gets its own label
 #: Seconds after which model names are read again, because an upstream may list new ones.
 _NAMES_TTL = 60.0
 
@@ -54,20 +53,16 @@ _GAUGES = {
 }
 #: Client protocol, model, plan, whether tools were emulated, whether they were passed through by mode `off`, status.
 _Key: TypeAlias = tuple[str, str, str, bool, bool, int]
-#: The planning rule that passes tools through unchanged.
-_OFF_RULE = "mode.off"
+_OFF_RULE = "mode.off"  # the planning rule that passes tools through unchanged
 
 
 class Metrics:
     """The metrics of one process. `names` returns the model names that get their own label."""
 
     def __init__(
-        self,
-        names: Callable[[], Collection[str]] = tuple,
-        counters: Counters | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        self, names: Callable[[], Collection[str]] = tuple, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self.counters = counters or Counters()
+        self.counters = Counters()
         self.names = names
         self._clock = clock
         self._models: dict[str, str] = {}

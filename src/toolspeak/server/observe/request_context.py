@@ -13,13 +13,11 @@ from typing import Any, TypeAlias
 
 from ..asgi import Scope, Send, header
 
-#: Scope key of the connection's `WriteStalls`.
-STALLS_KEY = "toolspeak.stalls"
+STALLS_KEY = "toolspeak.stalls"  # scope key of the connection's `WriteStalls`
 
 #: Valid client-supplied request ids: safe in headers, log lines and labels. Others are ignored.
 _VALID_ID = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")
-#: Status recorded for a client that disconnected before the response started.
-CLIENT_CLOSED = 499
+CLIENT_CLOSED = 499  # status recorded for a client that disconnected before the response started
 #: Size of an id in bytes, and number of ids per read from the system's random source.
 _ID_BYTES, _IDS_PER_READ = 16, 64
 

@@ -1,46 +1,57 @@
 """The proxy's OpenAPI 3.1 document, as JSON and as an HTML page.
 
-Paths, access levels and protocols come from `routes`, bodies from `openapi.schemas`. Both results are cached. The page
-must work without scripts and external resources.
+Paths, access levels and protocols come from `routes`, and all texts and schemas from the JSON files: the schemas of
+bodies from `components.json`, the pages from `pages.json`, and the rest from `document.json`. Tests compare them with
+the codecs. Both results are cached. The page must work without scripts and external resources.
 """
 
 from functools import cache
 from html import escape
+from importlib.resources import files
+
+import msgspec
 
 from ...core.types import JSONObject, JSONValue
 from ..routes import Route, all_routes
-from .schemas import BODIES, ERRORS, PAGES, REPLIES, Page, components
 
-__all__ = ["PAGE_HEADERS", "SUMMARIES", "document", "page"]
+__all__ = ["PAGES", "PAGE_HEADERS", "PROTOCOLS", "SUMMARIES", "Page", "document", "page"]
 
 _NAME = "NAME"  # placeholder for a name in the paths of the route table
 _NAME_PARAMETER: JSONObject = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
 
-SUMMARIES = {
-    "openai_chat": "Chat completion (OpenAI Chat Completions)",
-    "openai_responses": "Create a response (OpenAI Responses)",
-    "anthropic": "Create a message (Anthropic Messages)",
-    "gemini": "Generate content (Gemini generateContent)",
-    "ollama": "Chat completion (Ollama chat)",
-    "ollama_generate": "Complete a prompt (Ollama generate)",
-    **{name: page.summary for name, page in PAGES.items()},
-}
+
+class Page(msgspec.Struct, frozen=True):
+    summary: str
+    reply: JSONObject | None = None  # schema of the reply; None if the reply is text
+    request: JSONObject | None = None  # schema of the request; None if it has no body
+    name: str = "the name of a model"  # what the name in the path is
+    error: JSONObject = {}  # schema of an error, for a client protocol
+
+
+class _Parts(msgspec.Struct, frozen=True):
+    """The parts of the document that do not depend on the routes."""
+
+    info: JSONObject
+    errors: dict[str, str]
+    security_schemes: JSONObject  # ways to send a key; servers that require no keys accept requests without one
+    protocols: dict[str, Page]
+
+
+def _read(name: str) -> bytes:
+    return files(__name__).joinpath(name).read_bytes()
+
+
+PAGES = msgspec.json.decode(_read("pages.json"), type=dict[str, Page])
+_PARTS = msgspec.json.decode(_read("document.json"), type=_Parts)
+PROTOCOLS = _PARTS.protocols
+SUMMARIES = {name: page.summary for name, page in (PROTOCOLS | PAGES).items()}
 _OPENAI = dict.fromkeys(("openai", "models", "model"), "OpenAI")
 _TAGS = {**_OPENAI, "anthropic": "Anthropic", "gemini": "Gemini", "ollama": "Ollama"}
 _OWN_TAG = "Server"
 _UNKNOWN = Page("")  # default for pages missing from `PAGES`, so the document can still be generated
 
-#: Ways to send a key; one is enough. Servers that require no keys accept requests without one.
-_SCHEMES: JSONObject = {
-    "bearer": {"type": "http", "scheme": "bearer", "description": "a key created with `toolspeak keys new`"},
-    "x-api-key": {"type": "apiKey", "in": "header", "name": "x-api-key"},
-    "api-key": {"type": "apiKey", "in": "header", "name": "api-key"},
-    "x-goog-api-key": {"type": "apiKey", "in": "header", "name": "x-goog-api-key"},
-    "x-toolspeak-key": {"type": "apiKey", "in": "header", "name": "x-toolspeak-key"},
-    "key": {"type": "apiKey", "in": "query", "name": "key"},
-    "session": {"type": "apiKey", "in": "cookie", "name": "toolspeak_session"},
-}
-_CLIENT: list[JSONValue] = [{}, *({name: []} for name in _SCHEMES if name != "session")]
+#: One of the ways to send a key is enough.
+_CLIENT: list[JSONValue] = [{}, *({name: []} for name in _PARTS.security_schemes if name != "session")]
 _ADMIN: list[JSONValue] = [{"bearer": []}, {"session": []}]
 _SECURITY: dict[str, list[JSONValue]] = {"open": [], "client": _CLIENT, "admin": _ADMIN}
 
@@ -50,17 +61,6 @@ _JSON = "application/json"
 _STREAMS = {"ollama": "application/x-ndjson", "ollama_generate": "application/x-ndjson"}
 _STREAM = "text/event-stream"
 
-_ERRORS = {
-    "400": "Invalid request; the message names the field",
-    "401": "Missing or invalid key",
-    "403": "The key lacks permission, or the request is cross-site",
-    "404": "Not found, or not available to this caller",
-    "413": "The body is too large",
-    "429": "Limit reached; retry after the time in `Retry-After`",
-    "502": "The upstream failed, or the model did not meet the request's requirements",
-    "503": "The server is at capacity",
-    "504": "The upstream timed out",
-}
 _MODEL_ONLY = frozenset({"413", "429", "502", "504"})
 
 
@@ -70,20 +70,16 @@ def document(version: str) -> JSONObject:
     for (method, path), route in sorted(all_routes().items()):
         if method != "HEAD":
             paths.setdefault(path.replace(_NAME, "{name}"), {})[method.lower()] = _operation(method, path, route)
-    info: JSONObject = {
-        "title": "toolspeak",
-        "version": version,
-        "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
-        "description": "Tool calling for any language model, in the protocol that your client already uses.",
+    components: JSONObject = {
+        "schemas": msgspec.json.decode(_read("components.json")),
+        "securitySchemes": _PARTS.security_schemes,
     }
-    schemas: JSONObject = {"schemas": components(), "securitySchemes": _SCHEMES}
-    return {"openapi": "3.1.0", "info": info, "paths": paths, "components": schemas}
+    return {"openapi": "3.1.0", "info": {**_PARTS.info, "version": version}, "paths": paths, "components": components}
 
 
 def _operation(method: str, path: str, route: Route) -> JSONObject:
     name = route.client_protocol or route.page
-    described = PAGES.get(route.page, _UNKNOWN)
-    sent = BODIES[route.client_protocol] if route.client_protocol else described.request
+    described = _described(route)
     words = "".join(letter if letter.isalnum() else "_" for letter in path.replace(_NAME, "name"))
     operation: JSONObject = {
         "operationId": f"{method.lower()}_{words.strip('_') or 'root'}",
@@ -97,14 +93,16 @@ def _operation(method: str, path: str, route: Route) -> JSONObject:
     if route.client_protocol == "gemini":
         alt: JSONObject = {"name": "alt", "in": "query", "schema": {"enum": ["sse", "json"]}}
         operation["parameters"].append({**alt, "description": "stream format: server-sent events or a JSON list"})
-    if sent is not None:
-        operation["requestBody"] = {"required": True, "content": {_JSON: {"schema": sent}}}
+    if described.request is not None:
+        operation["requestBody"] = {"required": True, "content": {_JSON: {"schema": described.request}}}
     return operation
 
 
 def _responses(route: Route) -> JSONObject:
-    error: JSONObject = {_JSON: {"schema": ERRORS[route.error_protocol]}}
-    errors = {status: why for status, why in _ERRORS.items() if route.client_protocol or status not in _MODEL_ONLY}
+    error: JSONObject = {_JSON: {"schema": PROTOCOLS[route.error_protocol].error}}
+    errors = {
+        status: why for status, why in _PARTS.errors.items() if route.client_protocol or status not in _MODEL_ONLY
+    }
     summary = SUMMARIES.get(route.client_protocol or route.page, "Success")
     responses: JSONObject = {"200": {"description": summary, "content": _success_content(route)}}
     if route.level != "open":
@@ -112,17 +110,20 @@ def _responses(route: Route) -> JSONObject:
     return {**responses, "default": {"description": "An error", "content": error}}
 
 
+def _described(route: Route) -> Page:
+    return PROTOCOLS[route.client_protocol] if route.client_protocol else PAGES.get(route.page, _UNKNOWN)
+
+
 def _success_content(route: Route) -> JSONObject:
-    if route.client_protocol:
-        whole: JSONObject = {"schema": REPLIES[route.client_protocol]}
-        stream = {_STREAMS.get(route.client_protocol, _STREAM): {"schema": {"type": "string"}}}
-        if route.client_protocol == "gemini" and route.fields.get("stream"):  # either events or a JSON list of replies
-            return {**stream, _JSON: {"schema": {"type": "array", "items": REPLIES[route.client_protocol]}}}
-        return {_JSON: whole} if route.client_protocol == "gemini" else {_JSON: whole, **stream}
-    body = PAGES.get(route.page, _UNKNOWN).reply
+    body = _described(route).reply
     if body is None:
         return {_TEXTS.get(route.page, _TEXT): {"schema": {"type": "string"}}}
-    return {_JSON: {"schema": body}}
+    whole: JSONObject = {_JSON: {"schema": body}}
+    stream = {_STREAMS.get(route.client_protocol, _STREAM): {"schema": {"type": "string"}}}
+    if route.client_protocol != "gemini":
+        return {**whole, **stream} if route.client_protocol else whole
+    # Either events or a JSON list of replies.
+    return {**stream, _JSON: {"schema": {"type": "array", "items": body}}} if route.fields.get("stream") else whole
 
 
 # ---------------------------------------------------------------------------------------------------- as a page

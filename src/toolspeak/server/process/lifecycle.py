@@ -54,18 +54,12 @@ class _Running:
 
 
 class Lifecycle:
-    """The state of one server process. `others` returns the counters of the other workers."""
+    """The state of one server process."""
 
-    def __init__(
-        self,
-        metrics: Metrics | None = None,
-        others: Callable[[], tuple[Counters, ...]] = lambda: (),
-        tracer: "Spans | None" = None,
-        access_log: bool = False,
-    ) -> None:
-        self.metrics = metrics or Metrics()
+    def __init__(self, tracer: "Spans | None" = None, access_log: bool = False) -> None:
+        self.metrics = Metrics()
         self.draining = False
-        self._others = others
+        self._others: Callable[[], tuple[Counters, ...]] = tuple  # returns the counters of the other workers
         self._tracer = tracer
         self._access_log = access_log
         self._running: set[asyncio.Task[object]] = set()

@@ -26,12 +26,9 @@ from ...upstreams.base import OTHER_ANSWERS, Batches, WrappedUpstream
 from ...upstreams.codecs import codec
 from ...upstreams.http.service import UNKNOWN_FIELD
 
-#: The only protocol in which several answers can be streamed.
-CHAT: Final = "openai_chat"
-#: Maximum number of answers to one request, as in OpenAI's API.
-MAX_ANSWERS = 128
-#: Maximum number of turns of one request that run at the same time.
-MAX_CONCURRENT = 4
+CHAT: Final = "openai_chat"  # the only protocol in which several answers can be streamed
+MAX_ANSWERS = 128  # maximum number of answers to one request, as in OpenAI's API
+MAX_CONCURRENT = 4  # maximum number of turns of one request that run at the same time
 #: Statuses with which an upstream may refuse a request for several answers.
 _REFUSALS = frozenset({400, 422})
 #: Matches a refusal by an upstream that does not know `n`. Others may concern this one request.

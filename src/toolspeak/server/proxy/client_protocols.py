@@ -35,22 +35,18 @@ class ClientProtocol(msgspec.Struct, frozen=True):
     encoder: Callable[..., Encoder]
     reply: Callable[..., bytes]
     error: Callable[[ToolspeakError], tuple[int, bytes]]
-    #: Returns whether a request refers to stored responses.
-    needs_store: Callable[[Request], bool]
-    #: Prefix of answer ids.
-    id_prefix: str
+    needs_store: Callable[[Request], bool]  # returns whether a request refers to stored responses
+    id_prefix: str  # prefix of answer ids
     #: Content type of a stream, the keep-alive for an idle stream, and the keep-alive before the first event.
     stream_type: bytes
     keep_alive: bytes
     filler: bytes
     #: Returns notes about fields of the body that cannot be represented.
     request_notes: Callable[[Mapping[str, JSONValue]], tuple[Note, ...]]
-    #: Whether a request without messages is a request to load a model.
-    loads_models: bool
+    loads_models: bool  # whether a request without messages is a request to load a model
     #: Whether the order of the parts of an answer matters. If so, `reply` accepts `events`.
     ordered: bool
-    #: Name of the list of answers in a reply, if a request can ask for several.
-    answers: str
+    answers: str  # name of the list of answers in a reply, if a request can ask for several
     #: Decodes an ordinary body faster than `decode`; returns None for all others.
     decode_body: Callable[..., Request | None] | None
 
@@ -65,16 +61,14 @@ class ClientProtocol(msgspec.Struct, frozen=True):
         return upstream == self.name and plan in _UNTOUCHED_PLANS
 
 
-#: Plans that forward requests unchanged.
-_UNTOUCHED_PLANS = ("pass", "native")
+_UNTOUCHED_PLANS = ("pass", "native")  # plans that forward requests unchanged
 
 
 class _ProtocolRow(msgspec.Struct, frozen=True):
     id_prefix: str
     stream_type: bytes = b"text/event-stream; charset=utf-8"
     filler: bytes = b": keep-alive\n\n"
-    #: Keep-alive once the answer has begun; defaults to `filler`.
-    keep_alive: bytes = b""
+    keep_alive: bytes = b""  # keep-alive once the answer has begun; defaults to `filler`
     #: Name of the codec, if different. `fields` are the extra arguments of its encoder.
     codec: str = ""
     #: Module of the codec, if different.

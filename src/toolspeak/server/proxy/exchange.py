@@ -43,14 +43,11 @@ CHECKS_PER_PERIOD = 2
 _WATCH_AFTER_SECONDS = 0.05
 #: Number of silent checks after which a stream is started before the first event. Proxies time out after 60 s.
 CHECKS_BEFORE_START = 4
-#: Number of events above which an answer is put together in a worker thread.
-_MANY_EVENTS = 1000
-#: The only upstream protocol in which a request can load a model.
-_LOADING_PROTOCOL = "ollama"
+_MANY_EVENTS = 1000  # number of events above which an answer is put together in a worker thread
+_LOADING_PROTOCOL = "ollama"  # the only upstream protocol in which a request can load a model
 #: Size limit for the `x-toolspeak` header, low enough for common header limits.
 _MAX_EXTENSION_BYTES = 2048
-#: Size of the id in that header, with its name.
-_ID_BYTES = len('"id":"",') + 32
+_ID_BYTES = len('"id":"",') + 32  # size of the id in that header, with its name
 
 
 class RequestRecord(msgspec.Struct, frozen=True, gc=False):
@@ -79,8 +76,7 @@ class ExchangeResult(msgspec.Struct, frozen=True):
     fields: Mapping[str, JSONValue]
     #: The decoded request, later the planned one; None if the body could not be decoded.
     request: Request | None
-    #: The client's credentials, which must be redacted in all output.
-    secrets: tuple[Secret, ...]
+    secrets: tuple[Secret, ...]  # the client's credentials, which must be redacted in all output
     #: The error that was sent to the client; empty if there was none.
     refusal: str
     client_disconnected: bool
@@ -116,10 +112,8 @@ class Exchange:
     # The state of the connection.
     _started = _disconnected = _writing = False
     _writes = 0
-    #: Encodes the stream; None if the answer is not streamed.
-    _encoder: Encoder | None = None
-    #: Whether the upstream's bytes may be sent unchanged.
-    _passes_bytes = False
+    _encoder: Encoder | None = None  # encodes the stream; None if the answer is not streamed
+    _passes_bytes = False  # whether the upstream's bytes may be sent unchanged
     #: Set when the keep-alive has been written; None if no keep-alive is being written.
     _keep_alive_written: asyncio.Event | None = None
     _watcher: asyncio.Task[None] | None = None
@@ -146,7 +140,7 @@ class Exchange:
         self._check_seconds = keep_alive / CHECKS_PER_PERIOD
         self._notes: list[Note] = []
         #: Encodes a batch of events of the stream.
-        self._encode: Callable[[list[Event]], bytes] = _encode_nothing
+        self._encode: Callable[[list[Event]], bytes] = lambda events: b""
         self._call_ids: list[str] = []
         self._last_batch: list[Event] = []
         #: The first events of an answer that is not streamed, if they were received before `_complete`.
@@ -500,10 +494,6 @@ class Exchange:
         failure = outcome.failure.message if outcome.failure is not None else ""
         warnings, trace = outcome.warnings, outcome.trace
         return RequestRecord(*about, outcome.requests, warnings, failure, trace, tuple(self._notes), upstream)
-
-
-def _encode_nothing(events: list[Event]) -> bytes:
-    return b""
 
 
 @lru_cache(256)

@@ -24,8 +24,7 @@ _REPLAYED = (b"idempotent-replayed", b"true")
 _MAX_KEY_CHARS = 255
 #: Maximum size of a stored answer. Larger answers are not stored, so a repeated request runs again.
 _MAX_BYTES = 1024 * 1024
-#: Response headers that are replayed.
-_HEADERS = frozenset({b"content-type", b"x-toolspeak"})
+_HEADERS = frozenset({b"content-type", b"x-toolspeak"})  # response headers that are replayed
 
 
 class IdempotencyKeyInUse(ToolspeakError):
@@ -55,8 +54,7 @@ class _StoredAnswer(msgspec.Struct, frozen=True):
     request_hash: str = msgspec.field(name="asked")
     headers: list[tuple[str, str]] = []
     body: str = ""
-    #: Whether tools ran but the answer was lost.
-    lost: bool = False
+    lost: bool = False  # whether tools ran but the answer was lost
     #: The response id with which the answer can be deleted; empty if it has none.
     response: str = ""
     deleted: bool = False

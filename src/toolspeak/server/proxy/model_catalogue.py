@@ -21,10 +21,8 @@ from ...upstreams.http.thin_transport import HttpUpstream
 #: Maximum length of a model name, and the part compared for suggestions, which takes quadratic time.
 _MAX_NAME_CHARS = 256
 _COMPARED_CHARS = 64
-#: Maximum number of suggestions for an unknown name.
-_MAX_SUGGESTIONS = 3
-#: Tag that Ollama's clients add to names without a tag.
-_OLLAMA_TAG = ":latest"
+_MAX_SUGGESTIONS = 3  # maximum number of suggestions for an unknown name
+_OLLAMA_TAG = ":latest"  # tag that Ollama's clients add to names without a tag
 
 #: Time for which a model list is cached, and timeout for querying an upstream.
 FRESH_SECONDS = 60.0
@@ -54,8 +52,7 @@ class ModelLocation(msgspec.Struct, frozen=True):
 
     upstream: str
     model: str
-    #: The alias that was requested, if any.
-    alias: str = ""
+    alias: str = ""  # the alias that was requested, if any
 
     def names(self) -> tuple[str, ...]:
         """Return all names of the model. Permission for one of them is enough."""
@@ -63,8 +60,7 @@ class ModelLocation(msgspec.Struct, frozen=True):
         return (*names, self.alias) if self.alias else names
 
 
-#: Returns whether a caller may use a model.
-Permission = Callable[[ModelLocation], bool]
+Permission = Callable[[ModelLocation], bool]  # returns whether a caller may use a model
 
 
 class ModelCatalogue:

@@ -2,23 +2,75 @@
 
 OpenAI stores responses, and clients rely on it: instead of the whole conversation they send the id of the previous
 response or of one of its items. So the proxy stores responses and their items for a while, unless the client sends
-`store: false`. A tenant can refer only to its own responses.
+`store: false`. A tenant can refer only to its own responses. A response is stored as its own items and the ids of all
+earlier responses, so items are stored only once.
 """
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from ...core.types import JSONObject, JSONValue, Request, is_array, is_object
+from ...errors import UsageError
 from ...runtime.tool_memory import ToolMemory
-from .response_store import ResponseStore, StoredResponse
+from .idempotency import delete_stored_answer
 
+_log = logging.getLogger("toolspeak.server")
 #: The only protocol whose responses are stored.
 RESPONSES = "openai_responses"
 _REFERENCE = "item_reference"
 _PREVIOUS = "previous_response_id"
 #: Maximum number of responses in a conversation. Clients compact their conversations long before.
 _MAX_CHAIN = 1000
+
+
+class StoredResponse(msgspec.Struct, frozen=True):
+    """A response in storage."""
+
+    #: The new items of the request, and the items of the answer.
+    input: list[JSONValue]
+    output: list[JSONObject]
+    path: list[str]  # the ids of the earlier responses, oldest first
+    response: JSONObject = {}  # all other fields, as sent to the client
+
+
+class ResponseStore:
+    """The stored responses of one tenant."""
+
+    def __init__(self, memory: ToolMemory, tenant: str) -> None:
+        self._memory = memory
+        self._tenant = tenant
+
+    async def find(self, ids: Sequence[str]) -> list[StoredResponse]:
+        """Return the responses with these ids, without those that are no longer stored."""
+        await self._memory.warm(self._tenant, items=map(_item_name, ids))
+        items = (self._memory.item(self._tenant, _item_name(each)) for each in ids)
+        return [msgspec.convert(each, StoredResponse) for each in items if each is not None]
+
+    def put(self, name: JSONValue, response: StoredResponse) -> None:
+        """Store a response."""
+        if isinstance(name, str) and name:
+            self.put_item(_item_name(name), msgspec.to_builtins(response))
+
+    def put_item(self, name: JSONValue, item: JSONObject) -> None:
+        """Store a response item, so later requests can refer to it by its id."""
+        try:
+            if isinstance(name, str) and name:
+                self._memory.keep_item(self._tenant, name, item)
+        except UsageError as error:  # too large; later references will not find it
+            _log.warning("cannot store a response: %s", error)
+
+    async def current(self, name: str) -> StoredResponse | None:
+        """Return a response; None if it was deleted, even by another server that shares the memory."""
+        await self._memory.renew(self._tenant, [_item_name(name)])
+        return next(iter(await self.find([name])), None)
+
+    async def delete(self, name: str, response: StoredResponse) -> None:
+        """Delete a response and its items. Later responses in its conversation can no longer be continued."""
+        await delete_stored_answer(self._memory, self._tenant, name)
+        parts = (part for item in response.output if isinstance(part := item.get("id"), str))
+        await self._memory.forget_items(self._tenant, [*parts, _item_name(name)])
 
 
 class PreviousResponses:
@@ -35,8 +87,7 @@ class PreviousResponses:
         self._path: list[str] = []
         #: The id of the stored response that this request continues; empty if there is none.
         self.previous_id = ""
-        #: The id under which the answer was stored; empty if it was not stored.
-        self.stored_id = ""
+        self.stored_id = ""  # the id under which the answer was stored; empty if it was not stored
 
     async def expand(self) -> Mapping[str, JSONValue]:
         """Return the request body with all references resolved. Unknown references are left unchanged."""
@@ -123,3 +174,7 @@ def _reference(item: JSONValue) -> str:
         return ""
     name = item.get("id")
     return name if isinstance(name, str) else ""
+
+
+def _item_name(response: str) -> str:
+    return f"responses/{response}"

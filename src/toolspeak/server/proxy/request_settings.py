@@ -24,8 +24,7 @@ ALLOWED = ("mode", "plan", "dialect", "policy", "marks", "retries", "compact")
 #: protect the server against calls that were injected through tool results.
 _PROTECTIVE = frozenset({"policy", "marks"})
 _ADMIN_HINT = "create one with `toolspeak keys new NAME --admin`, or change the configuration of the server"
-#: Field that selects server tools; replays do not allow it.
-_TOOLS = "server_tools"
+_TOOLS = "server_tools"  # field that selects server tools; replays do not allow it
 
 
 def apply_request_settings(target: Target, scope: Scope, gateway: Gateway, caller: Caller) -> Target:

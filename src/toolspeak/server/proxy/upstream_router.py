@@ -72,12 +72,10 @@ class Target(msgspec.Struct, frozen=True):
 
     maker: TurnFactory
     settings: Settings
-    #: The address that is recorded with requests.
-    address: UpstreamAddress
+    address: UpstreamAddress  # the address that is recorded with requests
     #: The name of the upstream that answers; empty if there are fallbacks, so that this is known only afterwards.
     upstream: str
-    #: The tenant of the caller's conversations.
-    tenant: str = ""
+    tenant: str = ""  # the tenant of the caller's conversations
     #: The server tools that the request selects; None if it makes no selection.
     server_tools: frozenset[str] | None = None
 
@@ -109,8 +107,7 @@ class UpstreamConfig(msgspec.Struct, frozen=True):
     fallbacks: tuple[str, ...] = ()
     max_concurrent: int = 0
     max_per_minute: int = 0
-    #: The name that clients and operators see, if it differs.
-    title: str = ""
+    title: str = ""  # the name that clients and operators see, if it differs
 
     def model_names(self) -> tuple[str, ...]:
         """Return the configured models, with wildcards; empty if the upstream accepts any."""

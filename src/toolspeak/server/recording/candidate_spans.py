@@ -17,8 +17,7 @@ from ...core.parsing.scanner import TextScanner
 from ...core.types import Tool
 from ...dialects.marks import Marks
 
-#: Dialect name of native calls, which do not appear in the text.
-_NATIVE = "native"
+_NATIVE = "native"  # dialect name of native calls, which do not appear in the text
 #: The dialect in which the whole answer is one document that contains all candidates.
 _DOCUMENT = "envelope"
 #: Limits for finding the ends of rejected candidates: characters per candidate, and number of candidates.

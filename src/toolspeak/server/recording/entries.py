@@ -57,13 +57,11 @@ class RecordingEntry(msgspec.Struct, frozen=True, gc=False, array_like=True):
     #: Provider and protocol of the upstream.
     provider: str = ""
     protocol: str = ""
-    #: Secrets that the client sent, which must never be shown.
-    secrets: tuple[Secret, ...] = ()
+    secrets: tuple[Secret, ...] = ()  # secrets that the client sent, which must never be shown
     #: For a replay: the id of the original request, and the changed settings.
     replay_of: str = ""
     changed: Mapping[str, JSONValue] = {}
-    #: Sequence number; later entries have higher numbers.
-    number: int = 0
+    number: int = 0  # sequence number; later entries have higher numbers
     #: The upstream address and the settings; None if the request was rejected before they were known.
     upstream_address: UpstreamAddress | None = msgspec.field(default=None, name="way")
     settings: Settings | None = None

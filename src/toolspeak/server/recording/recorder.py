@@ -39,8 +39,7 @@ _SMALL_BYTES = 2048
 _PACK_BYTES = 16 * 1024
 #: Evict only when the limit is exceeded by this fraction (1/64). Evicting entries one at a time takes twice as long.
 _SLACK = 64
-#: Maximum length of the model name in an entry whose texts were removed.
-_MAX_MODEL_CHARS = 200
+_MAX_MODEL_CHARS = 200  # maximum length of the model name in an entry whose texts were removed
 
 
 def _overhead(entry: RecordingEntry, limit: int) -> int:

@@ -22,8 +22,7 @@ _KEY_FIELD_NAMES = tuple("api_key api-key apikey authorization authorization_tok
 #: Names of fields that contain keys or URLs with credentials.
 _CONTAINER_FIELDS = ("extra_headers", "headers", "proxy", "proxies")
 _KEY_FIELDS = frozenset({*_KEY_FIELD_NAMES, *_CONTAINER_FIELDS})
-#: Whitespace that is ignored around a field name.
-_PADDING = string.whitespace + "\xa0"
+_PADDING = string.whitespace + "\xa0"  # whitespace that is ignored around a field name
 #: Substrings for a fast pre-check: every name of a key field contains one of these.
 _STEMS = ("api_key", "api-key", "apikey", "authorization")
 #: Substrings for a fast pre-check: lowercased JSON with a key field contains one of these. Names may end in whitespace.
@@ -43,10 +42,8 @@ _KEY_FIELD_PATTERN = re.compile(
     r"""\s{0,8}\\{0,31}(["'])\s{0,16}:\s{0,16}(\\{0,31})(["'])""",
     re.IGNORECASE,
 )
-#: Maximum distance between a name and its opening quote.
-_QUOTE_WINDOW = 8
-#: Length of the shortest text that can contain a key field.
-_MIN_FIELD_CHARS = len('"apikey":"x')
+_QUOTE_WINDOW = 8  # maximum distance between a name and its opening quote
+_MIN_FIELD_CHARS = len('"apikey":"x')  # length of the shortest text that can contain a key field
 
 
 def parse_body(data: bytes) -> JSONValue:

@@ -29,8 +29,7 @@ _BATCH_SECONDS = 0.5
 #: Number of entries to encode together, and the text size that triggers encoding earlier. Encoding entries one by one
 #: takes three times as long, because of cold CPU caches.
 _ENCODE_COUNT, _ENCODE_BYTES = 64, 256 * 1024
-#: Number of losses for the same reason between two log lines.
-_REPORT_EVERY = 100
+_REPORT_EVERY = 100  # number of losses for the same reason between two log lines
 #: Seconds before a failed writer process is restarted, and its timeout at shutdown.
 _RETRY_SECONDS, _SHUTDOWN_SECONDS = 5.0, 10.0
 

@@ -23,8 +23,7 @@ from .candidate_spans import Mark, marks_in
 from .entries import RecordingEntry, unpack
 from .redaction import parse_body, redact_text, redact_value
 
-#: The lowest HTTP status that is an error.
-_ERROR = 400
+_ERROR = 400  # the lowest HTTP status that is an error
 
 
 def summary(entry: RecordingEntry, secrets: Iterable[str] = ()) -> JSONValue:
@@ -100,7 +99,8 @@ def detail(entry: RecordingEntry, secrets: Iterable[str] = ()) -> JSONValue:
     view["client"] = redact_value({"body": parse_body(entry.body), "fields": dict(entry.fields)}, hidden_texts)
     view["protocol"] = entry.protocol
     view["upstream"] = redact_value(msgspec.to_builtins(entry.upstream_address), hidden_texts)
-    view["settings"] = _settings(entry)
+    # The settings that a replay may change.
+    view["settings"] = entry.settings and {name: getattr(entry.settings, name) for name in ALLOWED}
     view["server_tools"] = redact_value(msgspec.to_builtins(entry.server_tools), hidden_texts)
     trace = entry.record.trace
     policy: Policy = trace.policy if trace.policy in get_args(Policy) else "standard"  # type: ignore[assignment]
@@ -124,14 +124,6 @@ def _tools(entry: RecordingEntry) -> tuple[Tool, ...]:
         with suppress(ToolspeakError):  # the request was rejected because of an invalid body
             own = client_protocol(entry.record.client_protocol).decode(read_object(entry.body), **entry.fields).tools
     return toolkit((*own, *entry.server_tools)).readable
-
-
-def _settings(entry: RecordingEntry) -> JSONValue:
-    """Return the settings that a replay may change."""
-    if entry.settings is None:
-        return None
-    settings: JSONObject = msgspec.to_builtins(entry.settings)
-    return {name: settings[name] for name in ALLOWED}
 
 
 def _has_candidates(attempt: AttemptTrace) -> bool:

@@ -27,11 +27,9 @@ from .entries import RecordingEntry, encode_entries, text_size
 _SIZE, _HEAD = struct.Struct(">I"), struct.Struct(">Ic")
 #: Frame kinds.
 _ENTRIES, _JSON_ENTRY, _END = b"e", b"j", b"."
-#: Niceness of this process: the server has priority where cores are scarce.
-_NICENESS = 5
+_NICENESS = 5  # niceness of this process: the server has priority where cores are scarce
 
-#: A stored request: its id, its model and its detail view.
-RecordingRow = tuple[str, str, JSONValue]
+RecordingRow = tuple[str, str, JSONValue]  # a stored request: its id, its model and its detail view
 
 
 class Batch(msgspec.Struct):
@@ -60,8 +58,7 @@ class BatchBuilder:
         self._encoded: list[bytes] = []
         self._unencodable: list[RecordingEntry] = []
         self._count = 0
-        #: Size in bytes.
-        self.size = 0
+        self.size = 0  # size in bytes
 
     def __len__(self) -> int:
         return self._count

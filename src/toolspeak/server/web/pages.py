@@ -21,7 +21,7 @@ from ..access.limits import read_object
 from ..access.login_sessions import LINK_HEADERS, LINK_PAGE, SESSION_SECONDS, cookie_name, session_in
 from ..asgi import Receive, Scope, Send, header, read_body, respond
 from ..proxy.client_protocols import client_protocol
-from ..proxy.response_store import ResponseStore, StoredResponse
+from ..proxy.previous_responses import ResponseStore, StoredResponse
 from ..proxy.upstream_router import Gateway
 from ..routes import Route, methods_of, route_for_headers
 from ..unsupported import NotFound, unsupported_error
@@ -146,12 +146,12 @@ class Pages:
         _log.info("login session started")
         await respond(send, 200, b"{}", headers=[(b"set-cookie", _cookie(session, int(SESSION_SECONDS), scope))])
 
-    async def missing(self, scope: Scope, send: Send, shape: str = "", headers: _Headers = ()) -> None:
+    async def missing(self, scope: Scope, send: Send, shape: str = "") -> None:
         """Send a 404 or 405 response; `shape` is the client's protocol, if known."""
         error = unsupported_error(scope["method"], scope["path"])
         status, body = client_protocol(shape or error.error_protocol).error(error)
         allowed = ", ".join(methods_of(scope["path"])).encode()
-        await respond(send, status, body, headers=[*headers, *([(b"allow", allowed)] if status == 405 else [])])
+        await respond(send, status, body, headers=[(b"allow", allowed)] if status == 405 else [])
 
     def _names(self, caller: Caller) -> Mapping[str, str]:
         return self._gateway().models(caller)

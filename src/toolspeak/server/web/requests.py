@@ -66,7 +66,9 @@ class RequestsApi:
         """
         if self.recorder is None:
             return {"requests": [], "running": [], "recording": False, "late": 0, "next": ""}
-        before = _parse_mark(mark)
+        # The last seen entry number of each worker. Invalid parts are ignored.
+        parts = map(_MARK_PART.fullmatch, mark[:_MAX_MARK_CHARS].split(","))
+        before = {int(part[1]): int(part[2]) for part in parts if part is not None}
         about: JSONObject = {"after": {str(worker): number for worker, number in before.items()}}
         others, late = await self.others("lines", about)
         workers = [self._own_requests(before), *(msgspec.convert(each, _WorkerRequests) for each in others)]
@@ -150,12 +152,6 @@ class RequestsApi:
 
 def _query(identifier: str, caller: Caller) -> JSONObject:
     return {"id": identifier, "admin": caller.admin, "tenants": list(caller.tenants())}
-
-
-def _parse_mark(text: str) -> dict[int, int]:
-    """Parse a mark, which contains the last seen entry number of each worker. Invalid parts are ignored."""
-    parts = map(_MARK_PART.fullmatch, text[:_MAX_MARK_CHARS].split(","))
-    return {int(part[1]): int(part[2]) for part in parts if part is not None}
 
 
 def _replay_data(entry: RecordingEntry) -> JSONValue:

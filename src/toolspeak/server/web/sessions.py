@@ -117,14 +117,10 @@ def _answer_view(answer: Answer) -> JSONObject:
     status = "interrupted" if answer.status == "running" else answer.status
     tokens = {"input_tokens": answer.usage.input_tokens, "output_tokens": answer.usage.output_tokens}
     rounds = [_round_view(each) for each in answer.rounds]
-    seconds = _parse_seconds(facts["seconds"])
-    return {**facts, "rounds": rounds, **texts, "status": status, "warnings": [], **tokens, "seconds": seconds}
-
-
-def _parse_seconds(text: str) -> float | None:
+    seconds = None
     with suppress(ValueError):
-        return float(text)
-    return None
+        seconds = float(facts["seconds"])
+    return {**facts, "rounds": rounds, **texts, "status": status, "warnings": [], **tokens, "seconds": seconds}
 
 
 def _round_view(model_round: Round) -> JSONObject:

@@ -163,7 +163,9 @@ class McpServers:
         if not new:
             return changes.unchanged
         kind = "first" if changes.first else "changed"
-        if await self._ask_approval(DefinitionOffer(host.server, kind, new)):
+        answer = kind == "first" if self._approve is None else self._approve(DefinitionOffer(host.server, kind, new))
+        approved = await answer if inspect.isawaitable(answer) else answer
+        if approved:
             self._pins.approve(host.server, offered)
             return offered
         for each in new:
@@ -173,12 +175,6 @@ class McpServers:
             name = f"{host.server.prefix}{_display_name(each.name)}"
             self._note("mcp_tool_changed", f"`{name}` {why}; it is left out ({hint})")
         return changes.unchanged
-
-    async def _ask_approval(self, offer: DefinitionOffer) -> bool:
-        if self._approve is None:
-            return offer.kind == "first"
-        answer = self._approve(offer)
-        return bool(await answer if inspect.isawaitable(answer) else answer)
 
     def _without_clashes(self, tools: list[_McpTool]) -> list[Executable]:
         """Drop all tools that share their name with another tool, and add a note for each name."""
@@ -250,7 +246,11 @@ class _ServerHost:
                 raise ToolError(f"`{definition.name}` of the server `{self.server.name}` {what}", hint=hint)
             output = await connection.call(definition.name, arguments, context)
         except ConnectionLost:
-            await self._on_connection_lost()
+            async with self._lock:  # close the broken connection, unless another call has already restarted the server
+                if self._connection is not None and not self._connection.alive:
+                    lost, self._connection = self._connection, None
+                    await lost.close()
+                    self._delay_restart()
             raise
         self._failures = 0
         return output
@@ -280,14 +280,6 @@ class _ServerHost:
                 raise
             self._connection = connection
             return connection
-
-    async def _on_connection_lost(self) -> None:
-        """Close a broken connection, and delay the next restart of the server."""
-        async with self._lock:
-            if self._connection is not None and not self._connection.alive:
-                connection, self._connection = self._connection, None
-                await connection.close()
-                self._delay_restart()
 
     def _delay_restart(self) -> None:
         self._failures += 1

@@ -40,14 +40,11 @@ class Child:
     def __init__(self) -> None:
         self.ended = asyncio.Event()
         self.broken = ""  # why its messages are no longer read, although it may still be running; empty if they are
-        self._stderr = b""
-
-    def add_stderr(self, data: bytes) -> None:
-        self._stderr = (self._stderr + data)[-_MAX_STDERR_BYTES:]
+        self.stderr = b""
 
     @property
     def last_stderr_line(self) -> str:
-        lines = self._stderr.decode(errors="replace").strip().splitlines()
+        lines = self.stderr.decode(errors="replace").strip().splitlines()
         return lines[-1][:300] if lines else ""
 
 
@@ -172,7 +169,7 @@ async def _write_messages(
 async def _read_stderr(process: asyncio.subprocess.Process, child: Child) -> None:
     assert process.stderr is not None
     while data := await process.stderr.read(_PIECE):
-        child.add_stderr(data)
+        child.stderr = (child.stderr + data)[-_MAX_STDERR_BYTES:]
 
 
 async def _terminate(process: asyncio.subprocess.Process) -> None:

@@ -57,17 +57,14 @@ _log = logging.getLogger("toolspeak.server")
 
 #: Events held back until the end: calls, which may be for server tools, and events that conclude an answer.
 _HELD_BACK = (CallStart, CallArgs, CallEnd, UsageSeen, Finish, OpaqueSeen, Failure)
-#: Seconds before a source that reported problems is started again.
-_RETRY_SECONDS = 30.0
-#: Inserted between the text before and after tools ran.
-_PARAGRAPH_BREAK = "\n\n"
+_RETRY_SECONDS = 30.0  # seconds before a source that reported problems is started again
+_PARAGRAPH_BREAK = "\n\n"  # inserted between the text before and after tools ran
 
 
 class ToolSource(Protocol):
     """A source of tools that must be started, such as MCP servers."""
 
-    #: What was omitted at the last start, and why.
-    notes: list[Note]
+    notes: list[Note]  # what was omitted at the last start, and why
 
     async def start(self) -> list[Executable]:
         """Start the source and return its tools."""
@@ -175,8 +172,7 @@ class _TurnContext(NamedTuple):
     request: Request
     settings: Settings
     tenant: str
-    #: Where a user finds the details of the loop.
-    see: str
+    see: str  # where a user finds the details of the loop
 
 
 class LoopTurn:

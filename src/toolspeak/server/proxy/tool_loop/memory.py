@@ -27,8 +27,7 @@ class _StoredRounds(msgspec.Struct, frozen=True):
 
     rounds: tuple[Round, ...]
     mixed: bool
-    #: The text that the model wrote in the message with the client's calls.
-    text: str
+    text: str  # the text that the model wrote in the message with the client's calls
     #: Maps the id that the client sees to the id that the upstream assigned.
     original_ids: dict[str, str] = msgspec.field(name="handed")
 

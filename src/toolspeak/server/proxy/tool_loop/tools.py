@@ -113,13 +113,11 @@ def _write_tools(folder: str) -> list[Executable]:
     return file_tools(folder)
 
 
-#: Prefix of an MCP server in the list of tools.
-_MCP_PREFIX = "mcp:"
+_MCP_PREFIX = "mcp:"  # prefix of an MCP server in the list of tools
 #: Maps each built-in kind of tools to a function that builds them for a work directory.
 _KINDS: dict[str, Callable[[str], list[Executable]]] = {
     "files": partial(file_tools, write=False),
     "files.write": _write_tools,
     "shell": lambda folder: [Shell(folder, Approval(yes=True), sandbox="require")],
 }
-#: Maps a kind to the kinds it includes.
-_INCLUDES = {"files.write": ("files",)}
+_INCLUDES = {"files.write": ("files",)}  # maps a kind to the kinds it includes
