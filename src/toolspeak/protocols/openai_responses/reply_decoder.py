@@ -28,11 +28,6 @@ _END_EVENTS = frozenset(f"response.{status}" for status in ("completed", "incomp
 _TEXT_FIELDS = {"output_text": "text", "text": "text", "refusal": "refusal"}
 
 
-def _is_bare_error(event: StreamEvent, kind: str) -> bool:
-    """Whether an event is itself an error object, as sent by older versions of vLLM."""
-    return bool(event.message) and event.code is not None and not kind.startswith("response.")
-
-
 class ReplyDecoder(BaseReplyDecoder):
     """Decodes one reply. `feed` returns the events decoded so far, `close` the remaining ones.
 
@@ -92,7 +87,12 @@ class ReplyDecoder(BaseReplyDecoder):
             handler(normalize(event))
         elif kind in _END_EVENTS:
             self._end_response(kind.removeprefix("response."), object_or_empty(event.response), payload)
-        elif kind == "error" or (not kind and event.error) or _is_bare_error(event, kind):
+        elif (
+            kind == "error"
+            or (not kind and event.error)
+            # Older versions of vLLM send an error object as an event.
+            or (event.message and event.code is not None and not kind.startswith("response."))
+        ):
             error = event.error or {"message": event.message, "code": event.code, "param": event.param}
             self._fail(failure_from_error(error, payload, shorten(payload)))
 
