@@ -49,7 +49,8 @@ class ReplyEncoder(IdentityEncoder):
         self._text_end = b"}" + self._delta_end
         self._legacy = LEGACY in request.options.extra
         self._sends_logprobs = _sends_logprobs(request)
-        self._wants_usage = _wants_usage(request)
+        stream_options = object_or_empty(request.options.extra.get("stream_options"))
+        self._wants_usage = bool(stream_options.get("include_usage"))
         self._custom_names = {tool.name for tool in request.tools if tool.kind == "custom"}
         self._opened = self._text_ready = False
         self._numbers: dict[int, int] = {}
@@ -231,10 +232,6 @@ def _text_field(field: str, note: Note) -> str:
 def _sends_logprobs(request: Request) -> bool:
     """Whether to send log probabilities. With tools, toolspeak may remove text, so they would not match the reply."""
     return not request.tools
-
-
-def _wants_usage(request: Request) -> bool:
-    return bool(object_or_empty(request.options.extra.get("stream_options")).get("include_usage"))
 
 
 def _finish_reason(reason: FinishReason, called: bool, legacy: bool) -> str:

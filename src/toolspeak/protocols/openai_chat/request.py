@@ -243,19 +243,16 @@ def _reference(name: str, custom: set[str]) -> JSONObject:
 
 
 def _encode_tool(tool: Tool, same_protocol: bool) -> JSONObject:
-    extra = tool.extra if same_protocol else _common_extra(tool)
+    extra = tool.extra
+    if not same_protocol:  # only the fields that have the same meaning in this protocol
+        strict = tool.kind == "function" and tool.extra.get("strict") is True
+        extra = filled({"strict": strict}) | custom_format(tool, nested=True)
     if tool.kind not in COMMON_TOOL_KINDS:
         return extra
     body: JSONObject = {"name": tool.name, **filled({"description": tool.description})}
     if tool.kind == "function" and tool.parameters is not None:
         body["parameters"] = tool.parameters
     return {"type": tool.kind, tool.kind: {**body, **without(extra, SIBLING_FIELDS)}, **extra.get(SIBLING_FIELDS, {})}
-
-
-def _common_extra(tool: Tool) -> JSONObject:
-    """Return the `extra` fields of another protocol's tool that have the same meaning in this protocol."""
-    strict = tool.kind == "function" and tool.extra.get("strict") is True
-    return {**({"strict": True} if strict else {}), **custom_format(tool, nested=True)}
 
 
 def _encode_format(form: ResponseFormat, rest: JSONObject) -> JSONObject:
