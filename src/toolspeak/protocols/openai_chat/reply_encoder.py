@@ -24,7 +24,7 @@ from ...core.events import (
 from ...core.types import JSONObject, JSONValue, Note, Opaque, Request, ToolCall, Usage, is_array, is_object
 from ..shared.fields import filled, object_or_empty, take_call_extra, to_line, to_wire
 from ..shared.openai_errors import error_of
-from ..shared.passthrough_bytes import IdentityEncoder
+from ..shared.passthrough_bytes import PassthroughEncoder
 from ..shared.reply_encoder import FAILED_TURN, CallEvent
 from ..shared.unstreamed_calls import WholeCalls
 from .chunks import ANSWER, CALL, CHUNK_OBJECT, LOGPROBS, OPAQUE_FIELDS
@@ -36,7 +36,7 @@ _encode = msgspec.json.Encoder().encode
 _DONE = b"data: [DONE]\n\n"
 
 
-class ReplyEncoder(IdentityEncoder):
+class ReplyEncoder(PassthroughEncoder):
     """Encodes events as chat-completion chunks (server-sent events)."""
 
     def __init__(self, request: Request, *, id: str, created: int, model: str, index: int = 0) -> None:
