@@ -240,11 +240,8 @@ class ReplyEncoder(PassthroughEncoder):
                 text = data.get("thinking")
                 if late and isinstance(text, str) and text:
                     late += self._text_delta(THINKING, text)
-                return (
-                    late
-                    + self._delta({"type": "signature_delta", "signature": data.get("signature")})
-                    + self._close_text()
-                )
+                signature = self._delta({"type": "signature_delta", "signature": data.get("signature")})
+                return late + signature + self._close_text()
             case "citations" if is_array(data):
                 opened = self._open_text("text")
                 cited = [self._delta({"type": "citations_delta", "citation": one}) for one in data]

@@ -6,6 +6,7 @@ these names.
 """
 
 from collections.abc import Mapping
+from urllib.parse import quote
 
 import msgspec
 
@@ -28,7 +29,6 @@ _MIME, _SCHEMA, _JSON_SCHEMA = "responseMimeType", "responseSchema", "responseJs
 _JSON = "application/json"
 
 
-_UNRESERVED_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~")
 #: Resource collections that can prefix a model name.
 _MODELS, _COLLECTIONS = "models", ("models", "tunedModels")
 
@@ -38,9 +38,7 @@ def path(request: Request) -> str:
     collection, slash, name = request.model.partition("/")
     if not slash or collection not in _COLLECTIONS:
         collection, name = _MODELS, request.model
-    quoted = "".join(
-        chr(byte) if byte in _UNRESERVED_BYTES else f"%{byte:02X}" for byte in name.encode("utf-8", "replace")
-    )
+    quoted = quote(name, safe="", errors="replace")
     method = "streamGenerateContent?alt=sse" if request.stream else "generateContent"
     return f"/{collection}/{quoted}:{method}"
 

@@ -58,11 +58,8 @@ class ReplyDecoder(WholeCallDecoder):
     def _event(self, name: str, payload: bytes) -> None:
         value = self._json(payload)
         if is_object(value):
-            if (
-                self._raw is not None
-                and (identity := _text_only_identity(value)) is not None
-                and payload.count(b'"message"') == 1
-            ):
+            identity = _text_only_identity(value) if self._raw is not None else None
+            if self._raw is not None and identity is not None and payload.count(b'"message"') == 1:
                 self._raw.add(payload + b"\n", identity)
             self._line(value, payload)
         else:

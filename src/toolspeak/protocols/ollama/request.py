@@ -82,12 +82,8 @@ def encode_request(request: Request) -> bytes:
     body: JSONObject = {"model": request.model, "messages": encode_messages(request), "stream": request.stream}
     # Ollama has no tool choice, so `none` is expressed by sending no tools.
     if request.tool_choice.mode != "none":
-        tools = [
-            _encode_tool(tool, same_protocol)
-            for tool in request.tools
-            if same_protocol or tool.kind in COMMON_TOOL_KINDS
-        ]
-        body |= {"tools": tools} if tools else {}
+        sendable = (tool for tool in request.tools if same_protocol or tool.kind in COMMON_TOOL_KINDS)
+        body |= filled({"tools": [_encode_tool(tool, same_protocol) for tool in sendable]})
     form = request.options.response_format
     if form is not None:
         body["format"] = "json" if form.schema is None else form.schema

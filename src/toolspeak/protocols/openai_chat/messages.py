@@ -345,10 +345,7 @@ def _encode_media(media: Media, extra: JSONObject) -> JSONObject:
         return {"type": "file", "file": {"file_data": media.url, **inner}, **outer}
     if media.kind == "audio" and media.url.startswith(_AUDIO) and _BASE64 in media.url:
         form, _, data = media.url.removeprefix(_AUDIO).partition(_BASE64)
-        return {
-            "type": "input_audio",
-            "input_audio": {"data": data, "format": _AUDIO_FORMATS.get(form, form), **inner},
-            **outer,
-        }
+        audio = {"data": data, "format": _AUDIO_FORMATS.get(form, form), **inner}
+        return {"type": "input_audio", "input_audio": audio, **outer}
     name = _PART_TYPES_BY_KIND[media.kind]
     return {"type": name, name: {"url": media.url, **inner}, **outer}

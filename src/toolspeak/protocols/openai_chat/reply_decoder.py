@@ -300,10 +300,7 @@ class _PartialCall:
         return CallArgs(self.index, fragment)
 
     def is_complete(self) -> bool:
-        try:
-            return is_object(msgspec.json.decode("".join(self.fragments)))
-        except (msgspec.DecodeError, RecursionError):
-            return False
+        return is_object(read_json("".join(self.fragments)))
 
     def is_balanced(self) -> bool:
         """Whether all brackets and quotes in the arguments are closed. Each fragment is scanned only once."""

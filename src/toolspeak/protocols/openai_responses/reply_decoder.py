@@ -264,11 +264,9 @@ class ReplyDecoder(BaseReplyDecoder):
                 self._emit(OpaqueSeen(Opaque(CONTENT + kind, part)))
 
     def _annotations(self, annotations: JSONValue, start: int) -> None:
-        for annotation in list_or_empty(annotations):
-            if is_object(annotation):
-                self._emit(
-                    OpaqueSeen(Opaque(f"{ANNOTATION}{annotation.get('type')}", shift_annotation(annotation, start)))
-                )
+        for annotation in filter(is_object, list_or_empty(annotations)):
+            kind = f"{ANNOTATION}{annotation.get('type')}"
+            self._emit(OpaqueSeen(Opaque(kind, shift_annotation(annotation, start))))
 
     def _remaining_items(self, output: list[JSONValue]) -> None:
         """Emit the items of the final response that were not streamed."""
@@ -304,9 +302,8 @@ class ReplyDecoder(BaseReplyDecoder):
         """Handle the response object at the end of a reply."""
         self._usage = usage_from(response.get("usage")) or self._usage
         if status in ("failed", "cancelled") or response.get("error"):
-            self._fail(
-                failure_from_error(response.get("error"), payload, f"the upstream's response has the status `{status}`")
-            )
+            default = f"the upstream's response has the status `{status}`"
+            self._fail(failure_from_error(response.get("error"), payload, default))
             return
         if status in ("queued", "in_progress"):
             self._fail(Failure("the upstream has not finished its response", body=shorten(payload)))
