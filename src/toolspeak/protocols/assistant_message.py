@@ -24,7 +24,7 @@ from .openai_chat.messages import PROTOCOL as OPENAI_CHAT
 from .openai_responses.items import ORDER as ITEMS_ORDER
 from .openai_responses.parts import ANNOTATION, CONTENT, ITEM, PHASE, separates_texts, shift_annotation
 from .openai_responses.parts import PROTOCOL as OPENAI_RESPONSES
-from .shared.fields import take_call_extra
+from .shared.fields import filled, take_call_extra
 
 #: Where to place an opaque part. `part`: as a separate part. `text`: in the preceding text. `call`: in a call. `field`:
 #: in a message field. `pictures`: as images. Empty: nowhere, because the part only describes the reply.
@@ -185,13 +185,8 @@ class _MessageBuilder:
         rules, extra = self._rules, self._fields
         if rules.order and (rules.items or "cp" in self._order):
             extra[rules.order] = self._order
-        call_extras = self._extras_by_call(reply)
-        if rules.calls and call_extras:
-            extra[rules.calls] = call_extras
+        # The extra fields of the calls by position. They are matched by call id or, without an id, by name.
+        matched = [take_call_extra(self._call_extras, call.id, call.name) for call in reply.calls]
+        if rules.calls and any(matched):
+            extra[rules.calls] = filled({str(at): fields for at, fields in enumerate(matched)})
         return Message("assistant", tuple(self._parts), reply.reasoning, reply.calls, extra=extra, protocol=protocol)
-
-    def _extras_by_call(self, reply: Reply) -> JSONObject:
-        """Return the extra fields of the calls by position. They are matched by call id or, without an id, by name."""
-        remaining = list(self._call_extras)
-        extras = (take_call_extra(remaining, call.id, call.name) for call in reply.calls)
-        return {str(at): extra for at, extra in enumerate(extras) if extra}

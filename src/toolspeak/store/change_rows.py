@@ -10,7 +10,7 @@ import msgspec
 import sqlalchemy as sa
 
 from ..engine.rounds.transcript import CallRecord, FileDiff
-from .leases import SessionKey
+from .leases import SessionKey, rows_of
 from .rows import dump, escape, load, unescape
 from .schema import calls, file_changes, now
 from .session_interface import FileChange, not_running
@@ -30,7 +30,7 @@ def add_change(
     connection: sa.Connection, key: SessionKey, entry: int, round_: int, call_id: str, change: FileChange
 ) -> None:
     """Record that a running call is about to change a file. Raises UsageError if the call is not running."""
-    running = sa.select(calls.c.number).where(calls.c.owner == key.owner, calls.c.session == key.session)
+    running = sa.select(calls.c.number).where(*rows_of(calls, key))
     running = running.where(calls.c.entry == entry, calls.c.round == round_, calls.c.call_id == escape(call_id))
     if connection.execute(running.where(calls.c.state == "started", calls.c.result.is_(None))).first() is None:
         raise not_running(call_id)
@@ -43,7 +43,7 @@ def add_change(
 def insert_change(connection: sa.Connection, key: SessionKey, stored: StoredChange) -> None:
     """Add a change after the last one of the session."""
     change = stored.change
-    last = connection.execute(sa.select(sa.func.max(file_changes.c.number)).where(*_session(key))).scalar()
+    last = connection.execute(sa.select(sa.func.max(file_changes.c.number)).where(*rows_of(file_changes, key))).scalar()
     place = {"owner": key.owner, "session": key.session, "number": 0 if last is None else last + 1}
     call = {"entry": stored.entry, "round": stored.round, "call_id": escape(stored.call_id)}
     file = {"root": escape(change.root), "path": escape(change.path), "content": change.content}
@@ -60,7 +60,7 @@ def insert_diff(connection: sa.Connection, key: SessionKey, call: tuple[int, int
 
 def stored_changes(connection: sa.Connection, key: SessionKey) -> tuple[StoredChange, ...]:
     """Return all changes of a session, oldest first. Raises UnreadableColumn if a change is unreadable."""
-    query = sa.select(file_changes).where(*_session(key)).order_by(file_changes.c.number)
+    query = sa.select(file_changes).where(*rows_of(file_changes, key)).order_by(file_changes.c.number)
     return tuple(_stored(row) for row in connection.execute(query).mappings())
 
 
@@ -74,7 +74,9 @@ def diffs_of(connection: sa.Connection, key: SessionKey) -> Mapping[tuple[int, i
     columns = file_changes.c
     query = sa.select(columns.entry, columns.round, columns.call_id, columns.body)
     diffs: dict[tuple[int, int, str], list[FileDiff]] = defaultdict(list)
-    for entry, number, call_id, body in connection.execute(query.where(*_session(key)).order_by(columns.number)):
+    for entry, number, call_id, body in connection.execute(
+        query.where(*rows_of(file_changes, key)).order_by(columns.number)
+    ):
         change = load(body, FileChange)
         diffs[entry, number, unescape(call_id)].append(FileDiff(change.path, change.diff))
     return diffs
@@ -98,11 +100,7 @@ def _stored(row: sa.RowMapping) -> StoredChange:
     return StoredChange(row["entry"], row["round"], unescape(row["call_id"]), change, bool(row["undone"]))
 
 
-def _session(key: SessionKey) -> tuple[sa.ColumnElement[bool], ...]:
-    return file_changes.c.owner == key.owner, file_changes.c.session == key.session
-
-
 def _file(key: SessionKey, root: str, path: str) -> tuple[sa.ColumnElement[bool], ...]:
     """Return the condition for the changes of a file that have not been undone."""
     same = (file_changes.c.root == escape(root), file_changes.c.path == escape(path))
-    return (*_session(key), *same, file_changes.c.undone.is_(False))
+    return (*rows_of(file_changes, key), *same, file_changes.c.undone.is_(False))

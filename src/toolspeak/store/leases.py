@@ -36,6 +36,11 @@ class SessionKey(NamedTuple):
     session: str
 
 
+def rows_of(table: sa.Table, key: SessionKey) -> tuple[sa.ColumnElement[bool], ...]:
+    """Return the condition for the rows of a session in a table."""
+    return table.c.owner == key.owner, table.c.session == key.session
+
+
 class SessionLease(NamedTuple):
     """The exclusive right to write to a session."""
 
@@ -104,8 +109,8 @@ def abandon(lease: SessionLease) -> None:
 
 
 def has_writer(connection: sa.Connection, key: SessionKey) -> bool:
-    query = sa.select(leases.c.token).where(leases.c.owner == key.owner, leases.c.session == key.session)
-    token = connection.execute(query.where(leases.c.expires > now())).scalar()
+    query = sa.select(leases.c.token).where(*rows_of(leases, key), leases.c.expires > now())
+    token = connection.execute(query).scalar()
     return token is not None and not is_abandoned(token)
 
 
@@ -126,13 +131,12 @@ def busy_error(connection: sa.Connection, key: SessionKey, *, lost: bool = False
 
 def _current_holder(connection: sa.Connection, key: SessionKey) -> tuple[str, int, str, float]:
     query = sa.select(leases.c.token, leases.c.written, leases.c.holder, leases.c.expires)
-    row = connection.execute(query.where(leases.c.owner == key.owner, leases.c.session == key.session)).first()
+    row = connection.execute(query.where(*rows_of(leases, key))).first()
     return ("", 0, "", 0.0) if row is None else (row[0], row[1], row[2], row[3])
 
 
 def _owned_rows(lease: SessionLease) -> tuple[sa.ColumnElement[bool], ...]:
-    owner, session = lease.key
-    return leases.c.owner == owner, leases.c.session == session, leases.c.token == lease.token
+    return (*rows_of(leases, lease.key), leases.c.token == lease.token)
 
 
 def new_token() -> str:

@@ -15,7 +15,7 @@ from ..core.types import Message, ToolCall, ToolResult
 from ..engine.rounds.transcript import Answer, CallRecord, Entry, Round, with_result
 from ..errors import StoreDamagedError, UsageError
 from .change_rows import StoredChange, diffs_of, insert_diff, stored_changes, with_diffs
-from .leases import SessionKey
+from .leases import SessionKey, rows_of
 from .rows import UnreadableColumn, dump, escape, load, unescape
 from .schema import calls, entries, now, pieces, rounds, sessions
 
@@ -79,7 +79,7 @@ def end(connection: sa.Connection, key: SessionKey, entry: int, answer: Answer) 
 
 def repair(connection: sa.Connection, key: SessionKey) -> int:
     """Repair a session after a crash: interrupt running answers and close their calls. Return how many there were."""
-    is_running = (*_rows_of(entries, key), entries.c.status == "running", entries.c.kind == "answer")
+    is_running = (*rows_of(entries, key), entries.c.status == "running", entries.c.kind == "answer")
     unfinished = connection.execute(sa.select(entries.c.number, entries.c.body).where(*is_running)).all()
     for number, body in unfinished:
         with _readable(key):
@@ -93,14 +93,14 @@ def repair(connection: sa.Connection, key: SessionKey) -> int:
 
 
 def next_entry(connection: sa.Connection, key: SessionKey) -> int:
-    last = connection.execute(sa.select(sa.func.max(entries.c.number)).where(*_rows_of(entries, key))).scalar()
+    last = connection.execute(sa.select(sa.func.max(entries.c.number)).where(*rows_of(entries, key))).scalar()
     return 0 if last is None else last + 1
 
 
 def entries_of(connection: sa.Connection, key: SessionKey) -> tuple[Entry, ...]:
     """Return the whole conversation. Raises StoreDamagedError if part of it is unreadable."""
     listed = sa.select(entries.c.number, entries.c.kind, entries.c.status, entries.c.body)
-    rows = connection.execute(listed.where(*_rows_of(entries, key)).order_by(entries.c.number)).all()
+    rows = connection.execute(listed.where(*rows_of(entries, key)).order_by(entries.c.number)).all()
     with _readable(key):
         rounds_by_entry = _rounds_of(connection, key)
         by_number = {number: _entry(kind, body, rounds_by_entry[number]) for number, kind, _, body in rows}
@@ -125,7 +125,7 @@ def _add(connection: sa.Connection, key: SessionKey, number: int, kind: str, sta
 
 
 def _finish_entry(connection: sa.Connection, key: SessionKey, number: int, answer: Answer) -> None:
-    changed = sa.update(entries).where(*_rows_of(entries, key), entries.c.number == number)
+    changed = sa.update(entries).where(*rows_of(entries, key), entries.c.number == number)
     body, usage = dump(msgspec.structs.replace(answer, rounds=())), answer.usage
     tokens = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
     connection.execute(changed.values(status=answer.status, body=body, **tokens))
@@ -133,7 +133,7 @@ def _finish_entry(connection: sa.Connection, key: SessionKey, number: int, answe
 
 def _close_calls(connection: sa.Connection, key: SessionKey, entry: int) -> None:
     """Give each call without a result an error result. The state of the call stays unchanged."""
-    without = (*_rows_of(calls, key), calls.c.entry == entry, calls.c.result.is_(None))
+    without = (*rows_of(calls, key), calls.c.entry == entry, calls.c.result.is_(None))
     listed = sa.select(calls.c.round, calls.c.number, calls.c.state, calls.c.call).where(*without)
     for number, index, state, text in connection.execute(listed).all():
         with _readable(key):
@@ -143,12 +143,12 @@ def _close_calls(connection: sa.Connection, key: SessionKey, entry: int) -> None
 
 
 def _streamed_text(connection: sa.Connection, key: SessionKey, entry: int) -> str:
-    listed = sa.select(pieces.c.text).where(*_rows_of(pieces, key), pieces.c.entry == entry).order_by(pieces.c.number)
+    listed = sa.select(pieces.c.text).where(*rows_of(pieces, key), pieces.c.entry == entry).order_by(pieces.c.number)
     return "".join(map(unescape, connection.execute(listed).scalars()))
 
 
 def _delete_pieces(connection: sa.Connection, key: SessionKey, entry: int) -> None:
-    connection.execute(sa.delete(pieces).where(*_rows_of(pieces, key), pieces.c.entry == entry))
+    connection.execute(sa.delete(pieces).where(*rows_of(pieces, key), pieces.c.entry == entry))
 
 
 def _call_columns(record: CallRecord) -> dict[str, object]:
@@ -165,10 +165,10 @@ def _rounds_of(connection: sa.Connection, key: SessionKey) -> dict[int, list[Rou
     calls_by_round: dict[tuple[int, int], list[CallRecord]] = defaultdict(list)
     rounds_by_entry: dict[int, list[Round]] = defaultdict(list)
     diffs = diffs_of(connection, key)
-    for entry, number, *values in connection.execute(listed.where(*_rows_of(calls, key)).order_by(*order)):
+    for entry, number, *values in connection.execute(listed.where(*rows_of(calls, key)).order_by(*order)):
         record = _record(values)
         calls_by_round[entry, number].append(with_diffs(record, diffs.get((entry, number, record.call.id), ())))
-    all_rounds = sa.select(rounds.c.entry, rounds.c.number, rounds.c.body).where(*_rows_of(rounds, key))
+    all_rounds = sa.select(rounds.c.entry, rounds.c.number, rounds.c.body).where(*rows_of(rounds, key))
     for entry, number, body in connection.execute(all_rounds.order_by(rounds.c.entry, rounds.c.number)):
         round_ = msgspec.structs.replace(load(body, Round), calls=tuple(calls_by_round[entry, number]))
         rounds_by_entry[entry].append(round_)
@@ -213,10 +213,6 @@ def _session(key: SessionKey) -> tuple[sa.ColumnElement[bool], ...]:
     return sessions.c.owner == key.owner, sessions.c.id == key.session
 
 
-def _rows_of(table: sa.Table, key: SessionKey) -> tuple[sa.ColumnElement[bool], ...]:
-    return table.c.owner == key.owner, table.c.session == key.session
-
-
 def _call(key: SessionKey, entry: int, number: int, call_id: str) -> tuple[sa.ColumnElement[bool], ...]:
     where = (calls.c.entry == entry, calls.c.round == number, calls.c.call_id == escape(call_id))
-    return (*_rows_of(calls, key), *where)
+    return (*rows_of(calls, key), *where)

@@ -110,9 +110,9 @@ async def normalize_failures(batches: Batches, clean: Callable[[str], str] = str
     async with aclosing(batches):
         try:
             async for batch in batches:
-                split = _split_at_failure(batch)
-                if split is not None:
-                    before, failure = split[0], redact_failure(split[1], clean)
+                failure = next((event for event in batch if isinstance(event, Failure)), None)
+                if failure is not None:  # everything after it is dropped
+                    before, failure = batch[: batch.index(failure)], redact_failure(failure, clean)
                     if not started and all(isinstance(event, _METADATA_EVENTS) for event in before):
                         raise error_of(failure)
                     started = True
@@ -148,14 +148,6 @@ class ReplyCompleter:
             natural: FinishReason = "tool_calls" if CallStart in self._event_types else "stop"
             events.append(Finish(self._finish or natural))
         return events
-
-
-def _split_at_failure(batch: Batch) -> tuple[Batch, Failure] | None:
-    """Split a batch at its first failure. Everything after the failure is dropped."""
-    for at, event in enumerate(batch):
-        if isinstance(event, Failure):
-            return batch[:at], event
-    return None
 
 
 def redact_failure(failure: Failure, clean: Callable[[str], str]) -> Failure:

@@ -15,15 +15,13 @@ from urllib.parse import urlsplit
 import msgspec
 
 from ..errors import UsageError
+from .http.address import PORTS, URL
 
 IP = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 #: Resolves a host and a port to IP addresses.
 Resolver = Callable[[str, int], Awaitable[Iterable[str]]]
 
-_PORTS = {"http": 80, "https": 443}
-#: Excludes backslashes, whitespace, control and non-ASCII characters, because URL parsers disagree about them.
-_URL = re.compile(r"[!-\[\]-~]+")
 _HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*")
 #: Some parsers read a host whose last label looks like this as a number (127.1, 0x7f000001, 017700000001, 2130706433).
 _NUMERIC_LABEL = re.compile(r"[0-9]+|0x[0-9a-f]*")
@@ -94,14 +92,14 @@ async def resolve(host: str, port: int) -> list[str]:
 
 
 def _parse_url(url: str) -> tuple[bool, str, int]:
-    if not _URL.fullmatch(url):
+    if not URL.fullmatch(url):
         raise UsageError("the URL is empty or contains an invalid character")
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
         raise UsageError("invalid URL") from error
-    if parts.scheme not in _PORTS:
+    if parts.scheme not in PORTS:
         raise UsageError("the URL must begin with http:// or https://")
     if "@" in parts.netloc:
         raise UsageError("the URL must not contain a user name or password")
@@ -110,7 +108,7 @@ def _parse_url(url: str) -> tuple[bool, str, int]:
     host = (parts.hostname or "").removesuffix(".")
     if not _is_host(host):
         raise UsageError("the URL has no host, or its host is ambiguous")
-    return parts.scheme == "https", host, _PORTS[parts.scheme] if port is None else port
+    return parts.scheme == "https", host, PORTS[parts.scheme] if port is None else port
 
 
 def _is_host(host: str) -> bool:

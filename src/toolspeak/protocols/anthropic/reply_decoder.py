@@ -82,12 +82,10 @@ class _IncomingBlock(msgspec.Struct):
     signature: str = ""
     notes: list[Note] = []
 
-    def append(self, text: str) -> CallArgs | ReasoningDelta | TextDelta:
+    def append(self, text: str) -> Event:
         """Append a piece of text and return the event for it."""
         self.pieces.append(text)
-        if self.call >= 0:
-            return CallArgs(self.call, text)
-        return ReasoningDelta(text) if self.kind == THINKING else TextDelta(text)
+        return self.make(text)
 
 
 class ReplyDecoder(BaseReplyDecoder):
@@ -147,9 +145,8 @@ class ReplyDecoder(BaseReplyDecoder):
         if payload.strip() == _DONE:  # some servers end the stream with [DONE]
             return
         if name == "error":
-            self._fail(
-                Failure(shorten(payload) or "the upstream returned an error without a message", body=shorten(payload))
-            )
+            text = shorten(payload)
+            self._fail(Failure(text or "the upstream returned an error without a message", body=text))
             return
         self._unreadable(payload)
         if not self._closing and any(block.call >= 0 for block in self._blocks.values()):

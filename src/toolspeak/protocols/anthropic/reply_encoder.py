@@ -131,11 +131,11 @@ class ReplyEncoder(PassthroughEncoder):
                 out.append(self._encode_event(event))
         return b"".join(out)
 
-    def _observe(self, identity: Identity) -> None:
-        """Ignore the identity: only the first event of a stream contains it, and toolspeak writes that event."""
-
     def _prefix_for(self, identity: Identity, wire: bytes) -> bytes | None:
-        """Return the bytes that open the block, or None if the upstream uses a different block index."""
+        """Return the bytes that open the block, or None if the upstream uses a different block index.
+
+        No event to pass through contains the identity of the reply: toolspeak writes the first event of a stream.
+        """
         kind = identity["type"]
         number = self._next - 1 if kind == self._kind else self._next
         return self._open_text(kind) if identity["index"] == number else None
@@ -240,11 +240,8 @@ class ReplyEncoder(PassthroughEncoder):
                 text = data.get("thinking")
                 if late and isinstance(text, str) and text:
                     late += self._text_delta(THINKING, text)
-                return (
-                    late
-                    + self._delta({"type": "signature_delta", "signature": data.get("signature")})
-                    + self._close_text()
-                )
+                signature = self._delta({"type": "signature_delta", "signature": data.get("signature")})
+                return late + signature + self._close_text()
             case "citations" if is_array(data):
                 opened = self._open_text("text")
                 cited = [self._delta({"type": "citations_delta", "citation": one}) for one in data]

@@ -6,6 +6,7 @@ A tool without a type, or of type `custom`, is a function. Other types, such as 
 
 import re
 from collections.abc import Iterable
+from typing import Literal, TypeAlias
 
 from ...core.types import JSONObject, JSONValue, Request, Tool, ToolChoice, is_object
 from ...errors import UsageError
@@ -15,7 +16,8 @@ from ..shared.validation import array_field, bool_field, name_field, object_fiel
 from .encoding_state import EncodingContext
 
 _TOOL_FIELDS = ("name", "description", "input_schema")
-_MODES = {"auto": "auto", "any": "required", "none": "none", "tool": "named"}
+_Mode: TypeAlias = Literal["auto", "none", "required", "named"]
+_MODES: dict[str, _Mode] = {"auto": "auto", "any": "required", "none": "none", "tool": "named"}
 _CHOICE_TYPES = {mode: word for word, mode in _MODES.items()}
 #: Matches only the kinds of Anthropic's own tools, which end with a version date.
 _OWN_KIND = re.compile(r"_[0-9]{8}\Z")
@@ -45,17 +47,12 @@ def decode_choice(value: JSONValue) -> tuple[ToolChoice, JSONObject]:
     choice = {"type": value} if isinstance(value, str) else object_field(value, "tool_choice")
     rest = without(choice, "type", "name", "disable_parallel_tool_use")
     single = bool_field(choice.get("disable_parallel_tool_use"), "tool_choice.disable_parallel_tool_use", False)
-    match text_field(choice.get("type"), "tool_choice.type"):
-        case "auto":
-            return ToolChoice(parallel=not single), rest
-        case "any":
-            return ToolChoice("required", parallel=not single), rest
-        case "none":
-            return ToolChoice("none"), rest
-        case "tool":
-            return ToolChoice("named", (name_field(choice, "tool_choice"),), not single), rest
-        case other:
-            raise UsageError(f"invalid `tool_choice.type`: `{other}`", hint="use `auto`, `any`, `tool` or `none`")
+    kind = text_field(choice.get("type"), "tool_choice.type")
+    mode = _MODES.get(kind)
+    if mode is None:
+        raise UsageError(f"invalid `tool_choice.type`: `{kind}`", hint="use `auto`, `any`, `tool` or `none`")
+    names = (name_field(choice, "tool_choice"),) if mode == "named" else ()
+    return ToolChoice(mode, names, parallel=mode == "none" or not single), rest
 
 
 def encode_tools(request: Request, choice_extra: JSONObject, context: EncodingContext) -> JSONObject:

@@ -18,12 +18,12 @@ from .wire import (
     CALL,
     CANDIDATE,
     CANDIDATE_FIELDS,
+    MISSED_CALL_NOTES,
     PART,
     PROMPT,
     USAGE,
     error_failure,
     finish_from,
-    finish_note,
     is_text_only,
     usage_from,
     usage_rest,
@@ -189,7 +189,7 @@ class ReplyDecoder(WholeCallDecoder):
 
     def _finish_reason(self, reason: FinishReason) -> FinishReason:
         """Return a truncation or filter reason from the upstream; derive any other reason from the content."""
-        code = finish_note(self._reason)
+        code = MISSED_CALL_NOTES.get(self._reason)
         if code:
             self._note(code, shorten(self._finish_message) or f"the upstream's finish reason was `{self._reason}`")
         elif reason == "unknown":

@@ -13,7 +13,7 @@ from ...core.events import Event, Failure, FinishReason, OpaqueSeen, ReasoningDe
 from ...core.types import JSONObject, Opaque, Request, ToolCall, Usage, is_object
 from ...errors import ToolspeakError, UpstreamError
 from ..shared.fields import error_value, filled, http_status, to_line, to_wire, without
-from ..shared.passthrough_bytes import IdentityEncoder
+from ..shared.passthrough_bytes import PassthroughEncoder
 from ..shared.reply_encoder import FAILED_TURN, CallEvent
 from ..shared.unstreamed_calls import WholeCalls
 from . import wire as gemini_wire
@@ -119,7 +119,7 @@ def _is_plain(part: JSONObject) -> bool:
     return "text" in part and not without(part, "text", "thought")
 
 
-class ReplyEncoder(IdentityEncoder):
+class ReplyEncoder(PassthroughEncoder):
     """Encodes events as server-sent events or, without `alt=sse`, as elements of a JSON array. Ignores `created`."""
 
     def __init__(self, request: Request, *, id: str, created: int, model: str, sse: bool = True) -> None:

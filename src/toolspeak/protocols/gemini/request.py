@@ -5,7 +5,8 @@ The model, and whether to stream, are in the URL path, not in the body. `Options
 these names.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from urllib.parse import quote
 
 import msgspec
 
@@ -13,7 +14,7 @@ from ...core.types import JSONObject, JSONValue, Note, Options, Request, Respons
 from ...errors import UsageError
 from ..shared.dropped_fields import foreign_media_notes, foreign_notes
 from ..shared.fields import filled, object_or_empty, request_fields, to_wire, without
-from ..shared.request_parts import add_own_fields, copy_extra_fields
+from ..shared.request_parts import add_own_fields, copy_extra_fields, option_fields
 from ..shared.resent_requests import ResentRequests
 from ..shared.unstreamed_calls import only_own_ids
 from ..shared.validation import int_field, number_field, object_field, text_field, texts_field
@@ -28,7 +29,6 @@ _MIME, _SCHEMA, _JSON_SCHEMA = "responseMimeType", "responseSchema", "responseJs
 _JSON = "application/json"
 
 
-_UNRESERVED_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~")
 #: Resource collections that can prefix a model name.
 _MODELS, _COLLECTIONS = "models", ("models", "tunedModels")
 
@@ -38,9 +38,7 @@ def path(request: Request) -> str:
     collection, slash, name = request.model.partition("/")
     if not slash or collection not in _COLLECTIONS:
         collection, name = _MODELS, request.model
-    quoted = "".join(
-        chr(byte) if byte in _UNRESERVED_BYTES else f"%{byte:02X}" for byte in name.encode("utf-8", "replace")
-    )
+    quoted = quote(name, safe="", errors="replace")
     method = "streamGenerateContent?alt=sse" if request.stream else "generateContent"
     return f"/{collection}/{quoted}:{method}"
 
@@ -127,19 +125,9 @@ def request_notes(request: Request) -> tuple[Note, ...]:
     return tuple(notes)
 
 
-_CONFIG_READERS: dict[str, Callable[[Options], JSONValue]] = {
-    "maxOutputTokens": lambda options: options.max_tokens,
-    "temperature": lambda options: options.temperature,
-    "topP": lambda options: options.top_p,
-    "seed": lambda options: options.seed,
-    "stopSequences": lambda options: list(options.stop) or None,
-    "candidateCount": lambda options: None if options.n == 1 else options.n,
-}
-
-
 def _encode_config(options: Options, rest: JSONValue) -> JSONObject:
     extra = object_or_empty(rest)
-    config: JSONObject = {name: value for name, read in _CONFIG_READERS.items() if (value := read(options)) is not None}
+    config = option_fields(options, _CONFIG_FIELDS)
     form = options.response_format
     if form is None and _MIME not in extra:
         extra = without(extra, _SCHEMA)

@@ -62,18 +62,11 @@ def decode_choice(value: JSONValue) -> tuple[ToolChoice, JSONObject]:
     allowed = texts_field(calling.get(_ALLOWED), f"{path}.{_ALLOWED}")
     calling_extra = without(calling, "mode", _ALLOWED)
     mode = text_field(calling.get("mode"), f"{path}.mode").upper()
-    match mode:
-        case "" | "AUTO" | "MODE_UNSPECIFIED":
-            choice = ToolChoice("auto", allowed)
-        case "VALIDATED":
-            choice = ToolChoice("auto", allowed)
-            calling_extra["mode"] = mode
-        case "ANY":
-            choice = ToolChoice("required", allowed)
-        case "NONE":
-            choice = ToolChoice("none")
-        case _:
-            raise UsageError(f"invalid `{path}.mode`: `{mode}`", hint="use `AUTO`, `ANY`, `NONE` or `VALIDATED`")
+    if mode not in ("", "AUTO", "MODE_UNSPECIFIED", "VALIDATED", "ANY", "NONE"):
+        raise UsageError(f"invalid `{path}.mode`: `{mode}`", hint="use `AUTO`, `ANY`, `NONE` or `VALIDATED`")
+    if mode == "VALIDATED":
+        calling_extra["mode"] = mode
+    choice = ToolChoice("none") if mode == "NONE" else ToolChoice("required" if mode == "ANY" else "auto", allowed)
     return choice, {**rest, _CONFIG: calling_extra} if calling_extra else rest
 
 

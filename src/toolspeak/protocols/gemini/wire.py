@@ -63,6 +63,13 @@ def is_text_only(response: JSONObject) -> bool:
     )
 
 
+#: Finish reason of a failed attempt to call a tool -> note code. The engine may retry.
+MISSED_CALL_NOTES = {
+    "MALFORMED_FUNCTION_CALL": "malformed_call",
+    "UNEXPECTED_TOOL_CALL": "unexpected_call",
+    "TOO_MANY_TOOL_CALLS": "too_many_calls",
+    "MALFORMED_RESPONSE": "malformed_response",
+}
 _FINISH_REASONS: dict[str, FinishReason] = {
     "STOP": "stop",
     "CONTINUATION": "stop",
@@ -74,16 +81,7 @@ _FINISH_REASONS: dict[str, FinishReason] = {
         ).split(),
         "content_filter",
     ),
-    **dict.fromkeys(
-        "MALFORMED_FUNCTION_CALL UNEXPECTED_TOOL_CALL TOO_MANY_TOOL_CALLS MALFORMED_RESPONSE".split(), "stop"
-    ),
-}
-#: Finish reason of a failed attempt to call a tool -> note code. The engine may retry.
-_MISSED_CALL_NOTES = {
-    "MALFORMED_FUNCTION_CALL": "malformed_call",
-    "UNEXPECTED_TOOL_CALL": "unexpected_call",
-    "TOO_MANY_TOOL_CALLS": "too_many_calls",
-    "MALFORMED_RESPONSE": "malformed_response",
+    **dict.fromkeys(MISSED_CALL_NOTES, "stop"),
 }
 _FINISH_WORDS: dict[FinishReason, str] = {"length": "MAX_TOKENS", "content_filter": "SAFETY"}
 
@@ -91,11 +89,6 @@ _FINISH_WORDS: dict[FinishReason, str] = {"length": "MAX_TOKENS", "content_filte
 def finish_from(reason: str) -> FinishReason:
     """Convert Gemini's `finishReason` to a `FinishReason`."""
     return _FINISH_REASONS.get(reason, "unknown")
-
-
-def finish_note(reason: str) -> str:
-    """Return the note code for a failed call, given its `finishReason`; "" for all other reasons."""
-    return _MISSED_CALL_NOTES.get(reason, "")
 
 
 def finish_word(reason: FinishReason, upstream_word: JSONValue = None) -> str:

@@ -14,7 +14,6 @@ from ..shared.unstreamed_calls import WholeCallDecoder
 #: Kinds of opaque parts: generated images and timings.
 IMAGES, TIMINGS = "ollama_images", "ollama_timings"
 _TIMES = ("total_duration", "load_duration", "prompt_eval_duration", "eval_duration")
-_FINISH_REASONS: dict[str, FinishReason] = {"stop": "stop", "length": "length"}
 #: `done_reason` -> note code, for requests without messages, which only load or unload the model.
 _LOAD_NOTES = {"load": "model_loaded", "unload": "model_unloaded"}
 #: How much of a reply is stored for error messages.
@@ -59,11 +58,8 @@ class ReplyDecoder(WholeCallDecoder):
     def _event(self, name: str, payload: bytes) -> None:
         value = self._json(payload)
         if is_object(value):
-            if (
-                self._raw is not None
-                and (identity := _text_only_identity(value)) is not None
-                and payload.count(b'"message"') == 1
-            ):
+            identity = _text_only_identity(value) if self._raw is not None else None
+            if self._raw is not None and identity is not None and payload.count(b'"message"') == 1:
                 self._raw.add(payload + b"\n", identity)
             self._line(value, payload)
         else:
@@ -104,26 +100,21 @@ class ReplyDecoder(WholeCallDecoder):
         if not self._reason and not self._stream and self._read == 1 and not self._bad:
             self._reason = "missing"
         if not self._reason:
-            self._fail(self._unfinished())
+            other = Failure("the upstream's reply is not an Ollama chat reply", body=shorten(self._head))
+            self._fail(other if self._bad and not self._read else self._truncated())
             return
         reason = self._finish_reason()
         self._wrap_up()
         self._emit(Finish(reason))
 
-    def _unfinished(self) -> Failure:
-        if self._bad and not self._read:
-            return Failure("the upstream's reply is not an Ollama chat reply", body=shorten(self._head))
-        return self._truncated()
-
     def _finish_reason(self) -> FinishReason:
         """Return `length` if the upstream reports it; derive any other reason from the content."""
-        reason = _FINISH_REASONS.get(self._reason, "unknown")
         if self._reason in _LOAD_NOTES:
             self._note(_LOAD_NOTES[self._reason], "the reply is empty because the request had no messages")
-        elif reason == "unknown":
+        elif self._reason not in ("stop", "length"):
             self._note("finish_reason_derived", f"the upstream's finish reason was `{shorten(self._reason)}`")
-        if reason == "length":
-            return reason
+        if self._reason == "length":
+            return "length"
         return "tool_calls" if self._calls else "stop"
 
     def _last_events(self) -> Iterator[Event]:

@@ -13,7 +13,7 @@ from ...core.events import Event, Failure, FinishReason, OpaqueSeen, ReasoningDe
 from ...core.types import JSONObject, JSONValue, Opaque, Request, ToolCall, Usage, is_array, is_object
 from ...errors import ToolspeakError
 from ..shared.fields import error_value, failure_from, filled, http_status, to_line, to_wire
-from ..shared.passthrough_bytes import IdentityEncoder
+from ..shared.passthrough_bytes import PassthroughEncoder
 from ..shared.reply_encoder import FAILED_TURN, CallEvent
 from ..shared.unstreamed_calls import WholeCalls
 from .reply_decoder import IMAGES, TIMINGS
@@ -21,7 +21,7 @@ from .reply_decoder import IMAGES, TIMINGS
 _encode = msgspec.json.Encoder().encode
 
 
-class ReplyEncoder(IdentityEncoder):
+class ReplyEncoder(PassthroughEncoder):
     """Encodes events as newline-delimited JSON. Ignores `id`."""
 
     def __init__(self, request: Request, *, id: str, created: int, model: str) -> None:

@@ -4,12 +4,12 @@ Streaming is the default. `Options.extra` stores every field that `Options` lack
 names, fields of `options` in an object with this name.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from ...core.types import SIBLING_FIELDS, JSONObject, JSONValue, Media, Note, Options, Request, ResponseFormat, Tool
 from ..shared.dropped_fields import COMMON_TOOL_KINDS, all_parts, foreign_notes, sendable_choice
 from ..shared.fields import filled, object_or_empty, request_fields, to_wire, without
-from ..shared.request_parts import add_own_fields, copy_extra_fields, declared_tools
+from ..shared.request_parts import add_own_fields, copy_extra_fields, declared_tools, option_fields
 from ..shared.resent_requests import ResentRequests
 from ..shared.tools_cache import cached_tools
 from ..shared.unstreamed_calls import only_own_ids
@@ -82,17 +82,13 @@ def encode_request(request: Request) -> bytes:
     body: JSONObject = {"model": request.model, "messages": encode_messages(request), "stream": request.stream}
     # Ollama has no tool choice, so `none` is expressed by sending no tools.
     if request.tool_choice.mode != "none":
-        tools = [
-            _encode_tool(tool, same_protocol)
-            for tool in request.tools
-            if same_protocol or tool.kind in COMMON_TOOL_KINDS
-        ]
-        body |= {"tools": tools} if tools else {}
+        sendable = (tool for tool in request.tools if same_protocol or tool.kind in COMMON_TOOL_KINDS)
+        body |= filled({"tools": [_encode_tool(tool, same_protocol) for tool in sendable]})
     form = request.options.response_format
     if form is not None:
         body["format"] = "json" if form.schema is None else form.schema
     options = dict(object_or_empty(extra.get("options")))
-    options |= {name: value for name, read in _OPTION_READERS.items() if (value := read(request.options)) is not None}
+    options |= option_fields(request.options, _COMMON_OPTIONS)
     body |= filled({"options": options})
     copy_extra_fields(body, extra, _REQUEST_FIELDS)
     return to_wire(add_own_fields(body, request.options))
@@ -110,15 +106,6 @@ def request_notes(request: Request) -> tuple[Note, ...]:
     if request.options.n > 1:
         notes.append(Note("answers_dropped", "Ollama returns only one answer"))
     return tuple(notes)
-
-
-_OPTION_READERS: dict[str, Callable[[Options], JSONValue]] = {
-    "num_predict": lambda options: options.max_tokens,
-    "temperature": lambda options: options.temperature,
-    "top_p": lambda options: options.top_p,
-    "seed": lambda options: options.seed,
-    "stop": lambda options: list(options.stop) or None,
-}
 
 
 def _encode_tool(tool: Tool, same_protocol: bool) -> JSONObject:

@@ -122,21 +122,16 @@ def _message(value: JSONObject, path: str, ids: _LegacyCallIds) -> Message:
 
 def _result(value: JSONObject, path: str, ids: _LegacyCallIds) -> ToolResult:
     parts = decode_content(value.get("content"), f"{path}.content")
+    texts = [part for part in parts if isinstance(part, TextPart)]
+    text_extras = {key: extra for part in texts for key, extra in part.extra.items()}  # such as `cache_control`
     legacy = value["role"] == "function"
     return ToolResult(
         ids.result() if legacy else text_field(value.get("tool_call_id"), f"{path}.tool_call_id"),
-        "".join(part.text for part in parts if isinstance(part, TextPart)),
+        "".join(part.text for part in texts),
         text_field(value.get("name"), f"{path}.name"),
         parts=tuple(part for part in parts if not isinstance(part, TextPart)),
-        extra=_result_extra(value, parts),
+        extra=without(value, *_RESULT_FIELDS, SIBLING_FIELDS) | filled({SIBLING_FIELDS: text_extras}),
     )
-
-
-def _result_extra(value: JSONObject, parts: Iterable[Part]) -> JSONObject:
-    """Return the extra fields of a result and of its texts, such as `cache_control`."""
-    fields = without(value, *_RESULT_FIELDS, SIBLING_FIELDS)
-    text_extras = {key: extra for part in parts if isinstance(part, TextPart) for key, extra in part.extra.items()}
-    return fields | filled({SIBLING_FIELDS: text_extras})
 
 
 def _calls(value: JSONObject, path: str, ids: _LegacyCallIds) -> tuple[tuple[ToolCall, ...], JSONObject]:
@@ -233,7 +228,9 @@ def move_media_to_users(messages: Iterable[Message], request: Request) -> Iterat
             yield message
             continue
         for result in message.results:
-            media += _labelled_media(result)
+            if _has_media(result.parts):
+                media.append(TextPart(f"The result of the call `{result.id}`:"))
+                media += (part for part in result.parts if isinstance(part, Media))
         if message.results:
             results = tuple(replace(result, parts=_without_media(result.parts)) for result in message.results)
             yield Message("tool", results=results, protocol=message.protocol)
@@ -270,12 +267,6 @@ def _must_move(message: Message, request: Request) -> bool:
 
 def _has_media(parts: Iterable[Part]) -> bool:
     return any(isinstance(part, Media) for part in parts)
-
-
-def _labelled_media(result: ToolResult) -> list[Part]:
-    """Return the media of a result, preceded by a text that contains the call id."""
-    media = [part for part in result.parts if isinstance(part, Media)]
-    return [TextPart(f"The result of the call `{result.id}`:"), *media] if media else []
 
 
 def _without_media(parts: Iterable[Part]) -> tuple[Part, ...]:
@@ -354,10 +345,7 @@ def _encode_media(media: Media, extra: JSONObject) -> JSONObject:
         return {"type": "file", "file": {"file_data": media.url, **inner}, **outer}
     if media.kind == "audio" and media.url.startswith(_AUDIO) and _BASE64 in media.url:
         form, _, data = media.url.removeprefix(_AUDIO).partition(_BASE64)
-        return {
-            "type": "input_audio",
-            "input_audio": {"data": data, "format": _AUDIO_FORMATS.get(form, form), **inner},
-            **outer,
-        }
+        audio = {"data": data, "format": _AUDIO_FORMATS.get(form, form), **inner}
+        return {"type": "input_audio", "input_audio": audio, **outer}
     name = _PART_TYPES_BY_KIND[media.kind]
     return {"type": name, name: {"url": media.url, **inner}, **outer}

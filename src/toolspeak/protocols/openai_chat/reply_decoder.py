@@ -300,10 +300,7 @@ class _PartialCall:
         return CallArgs(self.index, fragment)
 
     def is_complete(self) -> bool:
-        try:
-            return is_object(msgspec.json.decode("".join(self.fragments)))
-        except (msgspec.DecodeError, RecursionError):
-            return False
+        return is_object(read_json("".join(self.fragments)))
 
     def is_balanced(self) -> bool:
         """Whether all brackets and quotes in the arguments are closed. Each fragment is scanned only once."""
@@ -346,10 +343,6 @@ class _CallAssembler:
     def __getitem__(self, index: int) -> _PartialCall:
         return self._calls[index]
 
-    @property
-    def last(self) -> _PartialCall:
-        return self._calls[-1]
-
     def add(self, piece: DeltaCall) -> Iterator[Event]:
         """Add a piece of a call and yield the resulting events."""
         body = piece.custom or piece.function or DeltaFunction()
@@ -362,7 +355,7 @@ class _CallAssembler:
                 self.notes["calls_dropped"] = f"calls after the first {MAX_CALLS} were dropped"
                 return
             if self._calls:
-                yield from self._start(self.last)
+                yield from self._start(self._calls[-1])
             call = self._open(piece, identifier)
         if name and not call.started:
             # Each piece repeats the name, extends it, or contains only the next part of it.
@@ -383,7 +376,7 @@ class _CallAssembler:
             return None
         if key is None:
             same_id = (call for call in self._calls if call.id == identifier) if identifier else iter(())
-            match = next(same_id, None) or (None if identifier and name else self.last)
+            match = next(same_id, None) or (None if identifier and name else self._calls[-1])
         else:
             match = next((call for call in reversed(self._calls) if call.key == key), None)
         if match is None or not name or not match.name:
@@ -422,7 +415,7 @@ class _CallAssembler:
             if not call.name:
                 self.notes["call_without_name"] = "a call without a tool name was dropped"
                 continue
-            if cut and (call is self.last if call.custom else not call.is_complete()):
+            if cut and (call is self._calls[-1] if call.custom else not call.is_complete()):
                 continue
             if call.custom:
                 yield call.add('"}')

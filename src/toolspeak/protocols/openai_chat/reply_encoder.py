@@ -24,7 +24,7 @@ from ...core.events import (
 from ...core.types import JSONObject, JSONValue, Note, Opaque, Request, ToolCall, Usage, is_array, is_object
 from ..shared.fields import filled, object_or_empty, take_call_extra, to_line, to_wire
 from ..shared.openai_errors import error_of
-from ..shared.passthrough_bytes import IdentityEncoder
+from ..shared.passthrough_bytes import PassthroughEncoder
 from ..shared.reply_encoder import FAILED_TURN, CallEvent
 from ..shared.unstreamed_calls import WholeCalls
 from .chunks import ANSWER, CALL, CHUNK_OBJECT, LOGPROBS, OPAQUE_FIELDS
@@ -36,7 +36,7 @@ _encode = msgspec.json.Encoder().encode
 _DONE = b"data: [DONE]\n\n"
 
 
-class ReplyEncoder(IdentityEncoder):
+class ReplyEncoder(PassthroughEncoder):
     """Encodes events as chat-completion chunks (server-sent events)."""
 
     def __init__(self, request: Request, *, id: str, created: int, model: str, index: int = 0) -> None:
@@ -49,7 +49,8 @@ class ReplyEncoder(IdentityEncoder):
         self._text_end = b"}" + self._delta_end
         self._legacy = LEGACY in request.options.extra
         self._sends_logprobs = _sends_logprobs(request)
-        self._wants_usage = _wants_usage(request)
+        stream_options = object_or_empty(request.options.extra.get("stream_options"))
+        self._wants_usage = bool(stream_options.get("include_usage"))
         self._custom_names = {tool.name for tool in request.tools if tool.kind == "custom"}
         self._opened = self._text_ready = False
         self._numbers: dict[int, int] = {}
@@ -231,10 +232,6 @@ def _text_field(field: str, note: Note) -> str:
 def _sends_logprobs(request: Request) -> bool:
     """Whether to send log probabilities. With tools, toolspeak may remove text, so they would not match the reply."""
     return not request.tools
-
-
-def _wants_usage(request: Request) -> bool:
-    return bool(object_or_empty(request.options.extra.get("stream_options")).get("include_usage"))
 
 
 def _finish_reason(reason: FinishReason, called: bool, legacy: bool) -> str:

@@ -4,7 +4,7 @@
 `max_completion_tokens` record that the client used these fields; `response_format` stores extra fields of the format.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from ...core.types import (
     SIBLING_FIELDS,
@@ -20,7 +20,14 @@ from ...core.types import (
 from ...errors import UsageError
 from ..shared.dropped_fields import COMMON_TOOL_KINDS, foreign_media_notes, foreign_notes, sendable_choice
 from ..shared.fields import filled, object_or_empty, request_fields, to_wire, without
-from ..shared.request_parts import add_own_fields, choice_mode, copy_extra_fields, custom_format, declared_tools
+from ..shared.request_parts import (
+    add_own_fields,
+    choice_mode,
+    copy_extra_fields,
+    custom_format,
+    declared_tools,
+    option_fields,
+)
 from ..shared.tools_cache import cached_tools
 from ..shared.validation import (
     array_field,
@@ -168,9 +175,8 @@ def encode_fields(request: Request, custom: set[str], tools: JSONValue = None) -
     options = request.options
     extra = options.extra if same_protocol else {}
     body = _encode_tools(request, custom, same_protocol, tools)
-    if options.max_tokens is not None:
-        body[_NEWER_LIMIT if _NEWER_LIMIT in extra else "max_tokens"] = options.max_tokens
-    body |= {name: value for name, read in _SIMPLE_OPTIONS.items() if (value := read(options)) is not None}
+    limit = _NEWER_LIMIT if _NEWER_LIMIT in extra else "max_tokens"
+    body |= option_fields(options, (limit, "temperature", "top_p", "seed", "stop", "n"))
     if options.response_format is not None:
         body["response_format"] = _encode_format(options.response_format, extra.get("response_format", {}))
     elif "type" not in object_or_empty(extra.get("response_format")):  # the rest of a format that is not sent
@@ -189,7 +195,9 @@ def request_notes(request: Request) -> tuple[Note, ...]:
     same_protocol = request.protocol in (PROTOCOL, "")
     notes = foreign_notes(request, PROTOCOL) + foreign_media_notes(request, PROTOCOL, is_sendable)
     notes += moved_media_notes(request)
-    if request.tool_choice.demands and not any(same_protocol or _is_common_kind(tool) for tool in request.tools):
+    if request.tool_choice.demands and not any(
+        same_protocol or tool.kind in COMMON_TOOL_KINDS for tool in request.tools
+    ):
         notes.append(Note("choice_not_sent", "the tool choice was not sent because the request has no tools"))
     return tuple(notes)
 
@@ -202,20 +210,8 @@ def is_own(request: Request) -> bool:
     return request.protocol == PROTOCOL
 
 
-def _is_common_kind(tool: Tool) -> bool:
-    return tool.kind in COMMON_TOOL_KINDS
-
-
 #: Entries of `Options.extra` that are not copied: internal ones, and `stream_options`, which needs `stream`.
 _NOT_COPIED = frozenset({LEGACY, _NEWER_LIMIT, "stream_options"})
-
-_SIMPLE_OPTIONS: dict[str, Callable[[Options], JSONValue]] = {
-    "temperature": lambda options: options.temperature,
-    "top_p": lambda options: options.top_p,
-    "seed": lambda options: options.seed,
-    "stop": lambda options: list(options.stop) or None,
-    "n": lambda options: None if options.n == 1 else options.n,
-}
 
 
 def _encode_tools(request: Request, custom: set[str], same_protocol: bool, tools: JSONValue) -> JSONObject:
@@ -238,7 +234,7 @@ def _encode_tools(request: Request, custom: set[str], same_protocol: bool, tools
 
 
 def encode_tools(tools: tuple[Tool, ...], same_protocol: bool) -> list[JSONValue]:
-    return [_encode_tool(tool, same_protocol) for tool in tools if same_protocol or _is_common_kind(tool)]
+    return [_encode_tool(tool, same_protocol) for tool in tools if same_protocol or tool.kind in COMMON_TOOL_KINDS]
 
 
 def _reference(name: str, custom: set[str]) -> JSONObject:
@@ -247,19 +243,16 @@ def _reference(name: str, custom: set[str]) -> JSONObject:
 
 
 def _encode_tool(tool: Tool, same_protocol: bool) -> JSONObject:
-    extra = tool.extra if same_protocol else _common_extra(tool)
-    if not _is_common_kind(tool):
+    extra = tool.extra
+    if not same_protocol:  # only the fields that have the same meaning in this protocol
+        strict = tool.kind == "function" and tool.extra.get("strict") is True
+        extra = filled({"strict": strict}) | custom_format(tool, nested=True)
+    if tool.kind not in COMMON_TOOL_KINDS:
         return extra
     body: JSONObject = {"name": tool.name, **filled({"description": tool.description})}
     if tool.kind == "function" and tool.parameters is not None:
         body["parameters"] = tool.parameters
     return {"type": tool.kind, tool.kind: {**body, **without(extra, SIBLING_FIELDS)}, **extra.get(SIBLING_FIELDS, {})}
-
-
-def _common_extra(tool: Tool) -> JSONObject:
-    """Return the `extra` fields of another protocol's tool that have the same meaning in this protocol."""
-    strict = tool.kind == "function" and tool.extra.get("strict") is True
-    return {**({"strict": True} if strict else {}), **custom_format(tool, nested=True)}
 
 
 def _encode_format(form: ResponseFormat, rest: JSONObject) -> JSONObject:

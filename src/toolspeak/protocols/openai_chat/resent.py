@@ -3,63 +3,28 @@
 The results are those of `decode_request` and `encode_request`, to which unusual requests are left.
 """
 
-from typing import Final, Literal
+from functools import partial
+from typing import Literal
 
 import msgspec
 
 from ...core.bounded_cache import BoundedCache
 from ...core.parsing.tool_index import toolkit
 from ...core.types import JSONValue, Message, Request, TextPart, Tool
-from ...errors import UsageError
 from ..shared.fields import MAX_DEPTH, check_depth, has_unique_keys, parse_object
-from ..shared.resent_requests import items_of
+from ..shared.resent_requests import ResentRequests, items_of
 from ..shared.resent_values import ResentValues
 from .messages import PROTOCOL, decode_messages, encode_messages
-from .request import decode_request, decode_tools, encode_fields, encode_request, encode_tools, is_own
+from .request import LEGACY, decode_request, decode_tools, encode_fields, encode_request, encode_tools, is_own
 
-_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _encode = msgspec.json.Encoder().encode
-#: Stands for the messages of a request while its other fields are decoded.
-_PLACEHOLDER: Final = b'"messages":[{"role":"user","content":""}]'
-#: Fields and role of legacy function calls, whose ids depend on the messages before.
-_LEGACY_FIELDS, _LEGACY_ROLE = frozenset({"functions", "function_call"}), "function"
+_decode_messages = partial(decode_messages, path="messages")
+#: Role of the results of legacy function calls, whose ids depend on the messages before.
+_LEGACY_ROLE = "function"
 #: Size of the largest encoded set of fields that is kept, and of all of them together. Nearly all clients use a few.
 _MAX_FIELDS_BYTES, _MAX_FIELDS_TOTAL = 32 * 1024, 1024 * 1024
 #: Levels of nesting around a message.
 _OUTER_LEVELS = 2
-
-
-def decode_body(body: bytes) -> Request | None:
-    """Decode a request. Returns None if it is unusual or invalid."""
-    try:
-        fields = _fields(body)
-        encoded = _encode(fields)
-        if not (encoded == body or has_unique_keys(body, encoded)) or not _LEGACY_FIELDS.isdisjoint(fields):
-            return None
-        messages, tools = items_of(fields.pop("messages")), fields.pop("tools", None)
-        decoded = _messages.get_all(map(bytes, messages))
-        if not all(decoded) or not decoded:
-            return None
-        decoded_tools = _tools.get(bytes(tools)) if tools is not None else ()
-        options = _options.get(_encode(fields))
-        assert options is not None
-        return msgspec.structs.replace(options, messages=tuple(decoded), tools=decoded_tools or ())
-    except (msgspec.DecodeError, UnicodeError, RecursionError, UsageError, KeyError):
-        return None
-
-
-def _new_options(fields: bytes) -> Request:
-    """Decode all fields of a request but its messages and tools."""
-    rest = b"," + fields[1:] if len(fields) > 2 else b"}"
-    value = parse_object(b"{%b%b" % (_PLACEHOLDER, rest))
-    check_depth(value)
-    return decode_request(value)
-
-
-def _new_tools(data: bytes) -> tuple[Tool, ...]:
-    value = parse_object(b'{"tools":%b}' % data)
-    check_depth(value)
-    return decode_tools(value["tools"])
 
 
 class _PlainMessage(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -83,7 +48,7 @@ def _message(data: bytes) -> Message | None:
     check_depth(value, MAX_DEPTH - _OUTER_LEVELS)
     if value.get("role") == _LEGACY_ROLE or value.get("function_call") is not None:
         return None
-    return decode_messages([value], "messages")[0]
+    return _decode_messages([value])[0]
 
 
 def _message_wire(message: Message) -> bytes:
@@ -98,11 +63,21 @@ def _message_wire(message: Message) -> bytes:
         return b""
 
 
-_messages, _options, _tools = (
-    ResentValues(_message, _message_wire),
-    ResentValues(_new_options),
-    ResentValues(_new_tools),
-)
+_messages = ResentValues(_message, _message_wire)
+
+
+class _ChatRequests(ResentRequests):
+    def _read_messages(self, value: bytes) -> list[Message | None]:
+        return _messages.get_all(map(bytes, items_of(value)))
+
+
+_requests = _ChatRequests("messages", b'[{"role":"user"}]', decode_request, _decode_messages, decode_tools)
+
+
+def decode_body(body: bytes) -> Request | None:
+    """Decode a request. Returns None if it is unusual or invalid."""
+    request = _requests.decode(body)
+    return None if request is None or LEGACY in request.options.extra else request
 
 
 def encode_body(request: Request) -> bytes:

@@ -1,10 +1,10 @@
-"""Fast decoding and encoding of ordinary complete replies, with one struct for each direction.
+"""Fast decoding and encoding of ordinary complete replies: with one struct, and with a byte template.
 
 An ordinary reply contains text or function calls, and nothing else that needs attention. The results are those of
 `ReplyDecoder` and of the general part of `encode_reply`, to which all other replies are left.
 
-Everything that `ReplyDecoder` parses is declared here, too: undeclared values are skipped without a check of their
-characters and numbers, which `ReplyDecoder` repairs or rejects.
+Everything that `ReplyDecoder` parses is declared by the struct, too: undeclared values are skipped without a check of
+their characters and numbers, which `ReplyDecoder` repairs or rejects.
 """
 
 from typing import Annotated, Any, Literal, TypeAlias
@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 
 from ...core.events import CallArgs, CallEnd, CallStart, Event, Finish, OpaqueSeen, Reply, TextDelta, UsageSeen
-from ...core.types import MAX_TOKEN_COUNT, JSONObject, Opaque, Usage
+from ...core.types import MAX_TOKEN_COUNT, Opaque, ToolCall, Usage
 from ..shared.fields import MAX_BODY, to_wire
 from .chunks import ANSWER
 
@@ -141,89 +141,36 @@ def _metadata(reply: _Completion) -> Event:
     return OpaqueSeen(Opaque(ANSWER, {name: value for name, value in fields.items() if value is not None}))
 
 
-class _CachedTokens(msgspec.Struct, gc=False):
-    cached_tokens: int
-
-
-class _ReasoningTokens(msgspec.Struct, gc=False):
-    reasoning_tokens: int
-
-
-class _SentUsage(msgspec.Struct, gc=False):
-    prompt_tokens: int
-    completion_tokens: int
-    total_tokens: int
-    prompt_tokens_details: _CachedTokens
-    completion_tokens_details: _ReasoningTokens
-
-
-class _SentFunction(msgspec.Struct, gc=False):
-    name: str
-    arguments: str
-
-
-class _SentCall(msgspec.Struct, gc=False):
-    id: str
-    type: str
-    function: _SentFunction
-
-
-class _SentMessage(msgspec.Struct, gc=False):
-    role: str
-    content: str | None
-    refusal: None
-    reasoning_content: str | msgspec.UnsetType
-    tool_calls: list[_SentCall] | msgspec.UnsetType
-
-
-class _SentChoice(msgspec.Struct, gc=False):
-    index: int
-    message: _SentMessage
-    logprobs: None
-    finish_reason: str
-
-
-class _SentCompletion(msgspec.Struct, gc=False):
-    id: str
-    object: str
-    created: int
-    model: str
-    choices: tuple[_SentChoice]
-    usage: _SentUsage
-
-
 _encode = msgspec.json.Encoder().encode
+#: A complete reply and a call, with places for encoded values.
+_REPLY = (
+    b'{"id":%b,"object":"chat.completion","created":%d,"model":%b,"choices":[{"index":0,"message":'
+    b'{"role":"assistant","content":%b,"refusal":null%b},"logprobs":null,"finish_reason":"%b"}],'
+    b'"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d,'
+    b'"prompt_tokens_details":{"cached_tokens":%d},"completion_tokens_details":{"reasoning_tokens":%d}}}'
+)
+_CALL = b'{"id":%b,"type":"function","function":{"name":%b,"arguments":%b}}'
 
 
 def encode_ordinary(reply: Reply, id: str, created: int, model: str) -> bytes | None:
     """Encode a reply that consists of text, reasoning and calls of functions. Returns None if that is not all."""
     if reply.opaque or (reply.notes and any(note.code == "refusal" for note in reply.notes)):
         return None
-    calls = [_sent_call(call.id, call.name, call.arguments) for call in reply.calls] if reply.calls else []
-    reason = reply.finish_reason
+    reason: str = reply.finish_reason
     if reason not in ("length", "content_filter"):
-        reason = "tool_calls" if calls else "stop"
+        reason = "tool_calls" if reply.calls else "stop"
     usage = reply.usage
-    message = _SentMessage(
-        "assistant",
-        reply.text or (None if calls else ""),
-        None,
-        reply.reasoning or msgspec.UNSET,
-        calls or msgspec.UNSET,
-    )
-    sent_usage = _SentUsage(
-        usage.input_tokens,
-        usage.output_tokens,
-        usage.input_tokens + usage.output_tokens,
-        _CachedTokens(usage.cached_tokens),
-        _ReasoningTokens(usage.reasoning_tokens),
-    )
-    choice = _SentChoice(0, message, None, reason)
+    counts = (usage.input_tokens, usage.output_tokens, usage.input_tokens + usage.output_tokens)
     try:
-        return _encode(_SentCompletion(id, "chat.completion", created, model, (choice,), sent_usage))
+        content = _encode(reply.text or (None if reply.calls else ""))
+        rest = b',"reasoning_content":' + _encode(reply.reasoning) if reply.reasoning else b""
+        if reply.calls:
+            rest += b',"tool_calls":[%b]' % b",".join(map(_encode_call, reply.calls))
+        head = (_encode(id), created, _encode(model), content, rest, reason.encode())
     except (UnicodeEncodeError, TypeError, OverflowError):  # half a character, for example
         return None
+    return _REPLY % (*head, *counts, usage.cached_tokens, usage.reasoning_tokens)
 
 
-def _sent_call(identifier: str, name: str, arguments: JSONObject) -> _SentCall:
-    return _SentCall(identifier, "function", _SentFunction(name, to_wire(arguments).decode()))
+def _encode_call(call: ToolCall) -> bytes:
+    return _CALL % (_encode(call.id), _encode(call.name), _encode(to_wire(call.arguments).decode()))

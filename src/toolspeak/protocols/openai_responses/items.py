@@ -30,6 +30,7 @@ from ..shared.fields import filled, list_or_empty, object_or_empty, text_or_empt
 from ..shared.request_parts import call_arguments, is_from_protocol
 from ..shared.resent_requests import items_of
 from ..shared.validation import array_field, name_field, object_field, text_field
+from .call_assembler import ARGUMENT_FIELDS
 from .parts import ITEM, PHASE, PROTOCOL, decode_content, encode_content, is_item
 from .tools import ToolNames, flat_name
 
@@ -40,7 +41,6 @@ ORDER: Final = "toolspeak_order"
 
 #: Role in the request -> internal role. A role with a different name is recorded in `extra`.
 _ROLES: dict[str, Role] = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
-_CALL_TYPES = {"function_call": "arguments", "custom_tool_call": "input"}
 _OUTPUT_TYPES = {"function_call_output": "function", "custom_tool_call_output": "custom"}
 _REASONING = "reasoning"
 #: Suffixes of item types that contain results.
@@ -140,8 +140,10 @@ class _ItemDecoder:
         kind = _kind_of(item, path)
         if kind == "message":
             self._message(item, path)
-        elif kind in _CALL_TYPES:
-            self._call(item, kind, path)
+        elif kind in ARGUMENT_FIELDS:
+            call, rest = _call(item, kind, path)
+            self._call_extras |= filled({str(len(self._calls)): rest})
+            self._calls.append(call)
         elif kind in _OUTPUT_TYPES:
             self.flush()
             self.messages.append(Message("tool", results=(_result(item, kind, path),)))
@@ -154,7 +156,8 @@ class _ItemDecoder:
 
     def flush(self) -> None:
         if self._parts or self._calls or self._has_message:
-            only_results = not self._has_message and not self._calls and all(_is_result(part) for part in self._parts)
+            results = (isinstance(part, Opaque) and part.kind.endswith(_RESULT_SUFFIXES) for part in self._parts)
+            only_results = self._only_opaque_items and all(results)
             extra = self._extra | filled({"tool_calls": self._call_extras})
             reasoning = "\n\n".join(self._reasoning)
             role: Role = "tool" if only_results else "assistant"
@@ -185,19 +188,10 @@ class _ItemDecoder:
         self.flush()
         self.messages.append(Message(role, (*before, *parts), extra=extra))
 
-    def _call(self, item: JSONObject, kind: str, path: str) -> None:
-        call, rest = _call(item, kind, path)
-        self._call_extras |= filled({str(len(self._calls)): rest})
-        self._calls.append(call)
-
-
-def _is_result(part: Part) -> bool:
-    return isinstance(part, Opaque) and part.kind.endswith(_RESULT_SUFFIXES)
-
 
 def _call(item: JSONObject, kind: str, path: str) -> tuple[ToolCall, JSONObject]:
     """Decode a call item to a call and its extra fields."""
-    field = _CALL_TYPES[kind]
+    field = ARGUMENT_FIELDS[kind]
     name = name_field(item, path)
     rest = without(item, "type", "call_id", "name", field)
     notes: tuple[Note, ...] = ()

@@ -106,13 +106,8 @@ def _encode(part: Part, same_protocol: bool, by_model: bool) -> JSONObject:
     match part.kind:
         case "image":
             # Unlike other protocols, this one requires a detail level.
-            return {
-                "type": "input_image",
-                "image_url": part.url,
-                DETAIL: _DEFAULT_DETAIL,
-                **detail_field(part),
-                **extra,
-            }
+            detail = {DETAIL: _DEFAULT_DETAIL, **detail_field(part)}
+            return {"type": "input_image", "image_url": part.url, **detail, **extra}
         case "file":
             key = "file_url" if part.url.startswith(_WEB_SCHEMES) else "file_data"
             return {"type": "input_file", key: part.url, **filename_field(part), **extra}

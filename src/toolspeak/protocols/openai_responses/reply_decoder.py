@@ -28,11 +28,6 @@ _END_EVENTS = frozenset(f"response.{status}" for status in ("completed", "incomp
 _TEXT_FIELDS = {"output_text": "text", "text": "text", "refusal": "refusal"}
 
 
-def _is_bare_error(event: StreamEvent, kind: str) -> bool:
-    """Whether an event is itself an error object, as sent by older versions of vLLM."""
-    return bool(event.message) and event.code is not None and not kind.startswith("response.")
-
-
 class ReplyDecoder(BaseReplyDecoder):
     """Decodes one reply. `feed` returns the events decoded so far, `close` the remaining ones.
 
@@ -92,7 +87,12 @@ class ReplyDecoder(BaseReplyDecoder):
             handler(normalize(event))
         elif kind in _END_EVENTS:
             self._end_response(kind.removeprefix("response."), object_or_empty(event.response), payload)
-        elif kind == "error" or (not kind and event.error) or _is_bare_error(event, kind):
+        elif (
+            kind == "error"
+            or (not kind and event.error)
+            # Older versions of vLLM send an error object as an event.
+            or (event.message and event.code is not None and not kind.startswith("response."))
+        ):
             error = event.error or {"message": event.message, "code": event.code, "param": event.param}
             self._fail(failure_from_error(error, payload, shorten(payload)))
 
@@ -264,11 +264,9 @@ class ReplyDecoder(BaseReplyDecoder):
                 self._emit(OpaqueSeen(Opaque(CONTENT + kind, part)))
 
     def _annotations(self, annotations: JSONValue, start: int) -> None:
-        for annotation in list_or_empty(annotations):
-            if is_object(annotation):
-                self._emit(
-                    OpaqueSeen(Opaque(f"{ANNOTATION}{annotation.get('type')}", shift_annotation(annotation, start)))
-                )
+        for annotation in filter(is_object, list_or_empty(annotations)):
+            kind = f"{ANNOTATION}{annotation.get('type')}"
+            self._emit(OpaqueSeen(Opaque(kind, shift_annotation(annotation, start))))
 
     def _remaining_items(self, output: list[JSONValue]) -> None:
         """Emit the items of the final response that were not streamed."""
@@ -304,9 +302,8 @@ class ReplyDecoder(BaseReplyDecoder):
         """Handle the response object at the end of a reply."""
         self._usage = usage_from(response.get("usage")) or self._usage
         if status in ("failed", "cancelled") or response.get("error"):
-            self._fail(
-                failure_from_error(response.get("error"), payload, f"the upstream's response has the status `{status}`")
-            )
+            default = f"the upstream's response has the status `{status}`"
+            self._fail(failure_from_error(response.get("error"), payload, default))
             return
         if status in ("queued", "in_progress"):
             self._fail(Failure("the upstream has not finished its response", body=shorten(payload)))

@@ -24,7 +24,7 @@ from ...core.types import (
 from ...errors import UsageError
 from ..shared.dropped_fields import dropped_media_notes, foreign_notes, sendable_choice
 from ..shared.fields import ROUTING_FIELDS, filled, request_fields, to_wire, without
-from ..shared.request_parts import add_own_fields
+from ..shared.request_parts import add_own_fields, option_fields
 from ..shared.resent_requests import ResentRequests
 from ..shared.validation import bool_field, int_field, number_field, object_field, text_field
 from .items import INSTRUCTIONS, decode_input, encode_items, split_input
@@ -60,9 +60,12 @@ def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
         raise UsageError("`input` must contain at least one item")
     tools = decode_tools(fields.get("tools"))
     choice = decode_choice(fields.get("tool_choice"), fields.get("parallel_tool_calls"), tools)
+    model = text_field(fields.get("model"), "model")
+    if instructions := text_field(fields.get("instructions"), "instructions"):
+        messages = (Message("system", (TextPart(instructions),), extra={INSTRUCTIONS: True}), *messages)
     return Request(
-        text_field(fields.get("model"), "model"),
-        _instructions(fields.get("instructions")) + messages,
+        model,
+        messages,
         tools,
         choice,
         bool_field(fields.get("stream"), "stream", False),
@@ -72,11 +75,6 @@ def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
 
 
 decode_body = ResentRequests("input", b'"."', decode_request, decode_input, decode_tools, split_input).decode
-
-
-def _instructions(value: JSONValue) -> tuple[Message, ...]:
-    text = text_field(value, "instructions")
-    return (Message("system", (TextPart(text),), extra={INSTRUCTIONS: True}),) if text else ()
 
 
 def _options(fields: JSONObject, choice: ToolChoice, tools: tuple[Tool, ...]) -> Options:
@@ -141,7 +139,9 @@ def encode_request(request: Request) -> bytes:
 def request_notes(request: Request) -> tuple[Note, ...]:
     """Return notes about everything that `encode_request` drops or replaces."""
     notes = foreign_notes(request, PROTOCOL, is_own) + dropped_media_notes(request, "audio", "video")
-    if any(_has_foreign_media(message, request) for message in request.messages):
+    foreign = (message for message in request.messages if (message.protocol or request.protocol) != PROTOCOL)
+    by_model = (part for message in foreign if message.role == "assistant" for part in message.parts)
+    if any(isinstance(part, Media) for part in by_model):
         notes.append(Note("media_dropped", "only user messages can contain images and files"))
     reasoned = (message.parts for message in request.messages if message.reasoning)
     if any(not any(is_item(part, "reasoning") for part in parts) for parts in reasoned):
@@ -154,11 +154,6 @@ def request_notes(request: Request) -> tuple[Note, ...]:
         Note(f"{name}_dropped", f"the Responses API has no `{name}`") for name, is_set in unsupported.items() if is_set
     ]
     return tuple(notes)
-
-
-def _has_foreign_media(message: Message, request: Request) -> bool:
-    foreign = message.role == "assistant" and (message.protocol or request.protocol) != PROTOCOL
-    return foreign and any(isinstance(part, Media) for part in message.parts)
 
 
 def _split_instructions(request: Request) -> tuple[str, tuple[Message, ...]]:
@@ -185,21 +180,15 @@ def encode_settings(request: Request) -> JSONObject:
         tools = encode_tools(request.tools, request.protocol)
     if tools:
         fields["tools"] = tools
-        choice_field = _encode_tool_choice(choice, request.tools, extra.get("tool_choice"))
+        choice_field = extra.get("tool_choice")  # the client's original version, if it still has the same meaning
+        if not is_object(choice_field) or decode_choice(choice_field, choice.parallel, request.tools) != choice:
+            choice_field = encode_choice(choice, tool_names(request.tools))
         if choice_field != "auto":
             fields["tool_choice"] = choice_field
         if not choice.parallel:
             fields["parallel_tool_calls"] = False
-    numbers = {"max_output_tokens": options.max_tokens, "temperature": options.temperature, "top_p": options.top_p}
-    fields |= {name: value for name, value in numbers.items() if value is not None}
+    fields |= option_fields(options, ("max_output_tokens", "temperature", "top_p"))
     return fields | filled({"text": _encode_text(options.response_format, extra.get("text", {}))})
-
-
-def _encode_tool_choice(choice: ToolChoice, tools: tuple[Tool, ...], client_choice: JSONValue) -> JSONValue:
-    """Encode the tool choice. Return the client's original version if it still has the same meaning."""
-    if is_object(client_choice) and decode_choice(client_choice, choice.parallel, tools) == choice:
-        return client_choice
-    return encode_choice(choice, tool_names(tools))
 
 
 def _encode_text(form: ResponseFormat | None, extra: JSONObject) -> JSONObject:

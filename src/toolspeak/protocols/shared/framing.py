@@ -15,7 +15,7 @@ import msgspec
 MAX_EVENT = 16 * 1024 * 1024
 
 _BOM = b"\xef\xbb\xbf"
-_CR, _LF, _COLON = 13, 10, 58
+_CR, _LF = 13, 10
 _END = b"\n\n"
 #: The bytes before and after the padding in a frame.
 _PADDING, _CLOSED = b'"obfuscation":"', b'"}'

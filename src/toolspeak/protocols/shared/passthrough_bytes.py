@@ -145,6 +145,8 @@ class PassthroughEncoder(BaseReplyEncoder):
         super().__init__()
         #: The identity of the bytes that were last passed through.
         self._current: Identity | None = None
+        #: The upstream's identity: None before the first event, empty if toolspeak's own identity is used.
+        self._adopted: Identity | None = None
 
     def relay(self, batch: Sequence[Event]) -> bytes:
         """Return the bytes to send for a batch. Use the upstream's bytes if they fit the stream so far."""
@@ -167,35 +169,19 @@ class PassthroughEncoder(BaseReplyEncoder):
     def encode(self, events: Sequence[Event], /) -> bytes:
         """Return the bytes to send for these events."""
 
-    @abstractmethod
     def _observe(self, identity: Identity) -> None:
         """Handle the identity of a batch before the batch is encoded. An empty identity means that it is unknown."""
-
-    @abstractmethod
-    def _prefix_for(self, identity: Identity, wire: bytes) -> bytes | None:
-        """Return the bytes to send before `wire`, or None if `wire` cannot be passed through."""
-
-
-class IdentityEncoder(PassthroughEncoder):
-    """Base class of encoders for protocols in which every event contains the identity of the reply."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        #: The upstream's identity: None before the first event, empty if toolspeak's own identity is used.
-        self._adopted: Identity | None = None
-
-    def _observe(self, identity: Identity) -> None:
         if self._adopted is None:
             self._adopted = identity
             if identity:
                 self._adopt(identity)
 
     def _prefix_for(self, identity: Identity, wire: bytes) -> bytes | None:
+        """Return the bytes to send before `wire`, or None if `wire` cannot be passed through."""
         return self._lead_in(wire) if identity == self._adopted else None
 
-    @abstractmethod
     def _adopt(self, identity: Identity) -> None:
-        """Use the upstream's identity for the reply. Called before anything is sent."""
+        """Use the upstream's identity for the reply, if every event contains it. Called before anything is sent."""
 
     def _lead_in(self, wire: bytes) -> bytes:
         """Return the bytes to send before `wire`."""

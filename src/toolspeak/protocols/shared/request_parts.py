@@ -152,6 +152,13 @@ def is_opaque_only(message: Message) -> bool:
     return carried and message.role == "assistant" and not message.calls
 
 
+def option_fields(options: Options, names: Sequence[str]) -> JSONObject:
+    """Return the options that are set. `names`: the fields for max_tokens, temperature, top_p, seed, stop and n."""
+    limits = (options.max_tokens, options.temperature, options.top_p, options.seed)
+    values = (*limits, list(options.stop) or None, None if options.n == 1 else options.n)
+    return {name: value for name, value in zip(names, values, strict=False) if value is not None}
+
+
 def add_own_fields(body: JSONObject, options: Options) -> JSONObject:
     """Add the protocol-specific options (`own`) and the grammar to a request body. Objects are merged.
 

@@ -3,7 +3,7 @@
 The results are those of a protocol's `decode_request`, to which unusual and invalid requests are left.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -68,8 +68,7 @@ class ResentRequests:
             fields = _fields(body)
             if not has_unique_keys(body, _encode(fields)):
                 return None
-            groups = self._messages.get_all(self._split(bytes(fields.pop(self._field))))
-            messages = [message for group in groups if group for message in group]
+            messages = self._read_messages(bytes(fields.pop(self._field)))
             # A choice that names tools is decoded together with them.
             named = bytes(fields.get("tool_choice", b"")).startswith(b"{")
             tools = None if named else fields.pop("tools", None)
@@ -78,8 +77,14 @@ class ResentRequests:
             listed = self._tools.get(bytes(tools)) if tools is not None else request.tools
         except (msgspec.DecodeError, UnicodeError, RecursionError, UsageError, KeyError):
             return None
-        whole = (*request.messages[:-1], *messages)
-        return msgspec.structs.replace(request, messages=whole, tools=listed or ()) if messages else None
+        if not messages or not all(messages):
+            return None
+        return msgspec.structs.replace(request, messages=(*request.messages[:-1], *messages), tools=listed or ())
+
+    def _read_messages(self, value: bytes) -> Sequence[Message | None]:
+        """Decode a value of the field with the messages. An unusual message becomes None."""
+        groups = self._messages.get_all(self._split(value))
+        return [message for group in groups if group for message in group]
 
     def _new_messages(self, data: bytes) -> tuple[Message, ...]:
         return self._decode_messages(_parse(self._head + data + b"}")[self._field])

@@ -25,13 +25,13 @@ _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 #: How many levels of JSON strings inside JSON strings are searched for secrets. Services quote errors in errors.
 _MAX_JSON_NESTING = 3
 
-_PORTS = {"http": 80, "https": 443}
+PORTS = {"http": 80, "https": 443}
 
 #: Header names and values, by RFC 9110, sections 5.1 and 5.5.
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(r"(?:[!-~\x80-\xff](?:[\t !-~\x80-\xff]*[!-~\x80-\xff])?)?")
-#: Characters allowed in a base URL. URL parsers disagree about backslashes, whitespace and control characters.
-_URL = re.compile(r"[!-\[\]-~]+")
+#: Characters allowed in a URL. URL parsers disagree about backslashes, whitespace and control characters.
+URL = re.compile(r"[!-\[\]-~]+")
 
 _VERSION = re.compile(r"v[0-9]+[a-z0-9]*")
 
@@ -55,7 +55,7 @@ class BaseUrl(msgspec.Struct, frozen=True):
 
 def parse_base_url(base_url: str) -> BaseUrl:
     """Parse and check a base URL."""
-    if not _URL.fullmatch(base_url):
+    if not URL.fullmatch(base_url):
         raise ConfigError("the base URL is empty or contains an invalid character")
     try:
         url = urlsplit(base_url)
@@ -65,12 +65,12 @@ def parse_base_url(base_url: str) -> BaseUrl:
     if problem := _problem(url):
         raise ConfigError(f"the base URL {problem}")
     path, whole = url.path.rstrip("/"), f"{url.scheme}://{url.netloc}{url.path}".rstrip("/")
-    port = _PORTS[url.scheme] if port is None else port
+    port = PORTS[url.scheme] if port is None else port
     return BaseUrl(whole, url.scheme == "https", url.hostname or "", port, url.netloc, path)
 
 
 def _problem(url: SplitResult) -> str:
-    if url.scheme not in _PORTS:
+    if url.scheme not in PORTS:
         return "must begin with http:// or https://"
     if not url.hostname:
         return "has no host"

@@ -70,12 +70,17 @@ class ReplyStream:
     """The events of one reply."""
 
     def __init__(
-        self, source: IncomingResponse, first: bytes, decoder: BaseReplyDecoder, inflate: Inflater | None, clean: Clean
+        self,
+        source: IncomingResponse,
+        first: bytes | None,
+        decoder: BaseReplyDecoder,
+        inflate: Inflater | None,
+        clean: Clean,
     ) -> None:
         #: Whether the reply has ended and its connection has been released.
         self.over = False
         self._source = source
-        self._first: bytes | None = first
+        self._first = first
         self._decoder = decoder
         self._inflate = inflate
         self._clean = clean
@@ -133,10 +138,6 @@ class ReplyStream:
     def finished(self) -> bool:
         """Whether the finish reason has arrived. Only usage and the end marker may follow."""
         return self._decoder.finished
-
-    def skip_first(self) -> None:
-        """Expect no first piece: all pieces are passed to `decode`."""
-        self._first = None
 
     @property
     def has_unread(self) -> bool:
@@ -215,13 +216,13 @@ def _without_parameters(content_type: str) -> str:
 
 def open_reply(
     source: IncomingResponse,
-    first: bytes,
+    first: bytes | None,
     codec: Codec,
     request: Request,
     clean: Clean,
     never: tuple[bytes, ...] | None = None,
 ) -> ReplyStream:
-    """Return the reply in a successful response. `first` is the first piece of its body.
+    """Return the reply in a successful response. `first`: the first piece of its body; None if it is still to be read.
 
     Unless `never` is None, events carry their raw bytes, except bytes that contain one of the secrets in `never`.
     """
@@ -230,7 +231,7 @@ def open_reply(
     media = _without_parameters(source.header(b"content-type"))
     if media == "text/html":
         hint = "check the base URL; for OpenAI's protocol it usually ends in /v1"
-        page = _plain(inflate, first)[:_MAX_PAGE_BYTES].decode("utf-8", "backslashreplace")
+        page = _plain(inflate, first or b"")[:_MAX_PAGE_BYTES].decode("utf-8", "backslashreplace")
         message = "the service answered with a web page"
         raise UpstreamError(message, hint=hint, upstream_status=source.status, body=shorten(clean(page)))
     streams, n = _STREAMS.get(media, request.stream), request.options.n

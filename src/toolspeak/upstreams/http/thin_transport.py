@@ -157,8 +157,7 @@ class HttpUpstream(Service):
         return events
 
     def _open(self, posted: Posted, connection: HttpConnection) -> ReplyStream:
-        posted.answer = open_reply(connection, b"", self._codec, posted.request, self._clean, posted.never)
-        posted.answer.skip_first()
+        posted.answer = open_reply(connection, None, self._codec, posted.request, self._clean, posted.never)
         return posted.answer
 
     def _started(self, posted: Posted, events: list[Event]) -> list[Event]:
