@@ -177,16 +177,9 @@ def _without_tags(raw: str) -> str:
     return "".join(pieces)
 
 
-def tree(raw: str, schema: ArgumentSchema | None = None, trims: bool = False, prefix: str = "") -> JSONObject | None:
-    """Parse nested elements into an object; return None unless the text consists of well-formed elements.
-
-    With a schema, the elements are properties, converted to their declared types. Text between them is dropped. An
-    element that contains both text and elements is text. With `trims`, the line breaks next to the tags do not belong
-    to the text. With a `prefix`, only tags right after it are tags.
-    """
-    if "<" not in raw:
-        return None
-    return _Tree(raw, schema, trims, prefix=prefix).read()
+def tree(raw: str, trims: bool = False, prefix: str = "") -> JSONObject | None:
+    """Parse nested elements into an object; return None unless the text consists of well-formed elements."""
+    return _Tree(raw, None, trims, prefix=prefix).read() if "<" in raw else None
 
 
 class _Element:
@@ -208,7 +201,12 @@ class _Element:
 
 
 class _Tree:
-    """Parses elements in one pass, with a stack of the open ones."""
+    """Parses elements in one pass, with a stack of the open ones.
+
+    With a schema, the elements are properties, converted to their declared types. Text between them is dropped. An
+    element that contains both text and elements is text. With `trims`, the line breaks next to the tags do not belong
+    to the text. With a `prefix`, only tags right after it are tags.
+    """
 
     def __init__(
         self, raw: str, schema: ArgumentSchema | None, trims: bool, allowance: Allowance | None = None, prefix: str = ""

@@ -200,8 +200,10 @@ def _text_size(message: Message) -> int:
 _rendered = _RenderedGroups()
 
 
-def _media_line(part: Media, notes: dict[Note, None]) -> TextPart:
-    """Return the line of text that replaces a medium, and add a note on it."""
+def _media_part(part: Media, media: Container[str], notes: dict[Note, None]) -> Part:
+    """Return a medium, or a line of text in its place if the model does not accept it, with a note."""
+    if part.kind in media:
+        return part
     notes[Note("media_replaced", f"the model does not accept {part.kind}; it was replaced with a line of text")] = None
     return TextPart(f"[{part.kind} left out: this model cannot read it]")
 
@@ -292,16 +294,11 @@ class _HistoryRenderer:
             self._note("specials_neutralised", "control tokens or call markers in a message were escaped")
             return msgspec.structs.replace(part, text=text)
         if isinstance(part, Media):
-            return self._media_part(part)
+            return _media_part(part, self._media, self._notes)
         if level == "turns":
             return part
         self._note("opaque_dropped", f"a part of kind `{display_name(part.kind)}` was dropped from a past answer")
         return None
-
-    def _media_part(self, part: Media) -> Part:
-        if part.kind in self._media:
-            return part
-        return _media_line(part, self._notes)
 
     # ---- results
 
@@ -365,7 +362,7 @@ class _HistoryRenderer:
         yield TextPart(line + self._result(content))
         for part in result.parts:
             if isinstance(part, Media):
-                yield self._media_part(part)
+                yield _media_part(part, self._media, self._notes)
             else:
                 self._note("opaque_dropped", f"a part of kind `{display_name(part.kind)}` was dropped from a result")
 
@@ -419,23 +416,20 @@ def without_media(messages: tuple[Message, ...], media: Container[str]) -> Proje
         return Projection(messages)
     notes: dict[Note, None] = {}
 
-    def accepts(part: Part) -> bool:
-        return not isinstance(part, Media) or part.kind in media
-
     def convert_part(part: Part) -> Part:
-        return _media_line(part, notes) if isinstance(part, Media) and not accepts(part) else part
+        return _media_part(part, media, notes) if isinstance(part, Media) else part
 
     def convert_result(result: ToolResult) -> ToolResult:
-        lines = [
-            _media_line(part, notes).text for part in result.parts if isinstance(part, Media) and not accepts(part)
-        ]
+        converted = [(part, convert_part(part)) for part in result.parts]
+        lines = [new.text for part, new in converted if new is not part and isinstance(new, TextPart)]
+        parts = tuple(part for part, new in converted if new is part)
         content = "\n".join(filter(None, (result.content, *lines)))
-        return msgspec.structs.replace(result, content=content, parts=tuple(filter(accepts, result.parts)))
+        return msgspec.structs.replace(result, content=content, parts=parts) if lines else result
 
     def convert(message: Message) -> Message:
-        if all(map(accepts, message.parts)) and all(accepts(part) for each in message.results for part in each.parts):
-            return message
         parts, results = tuple(map(convert_part, message.parts)), tuple(map(convert_result, message.results))
+        if all(map(is_, parts, message.parts)) and all(map(is_, results, message.results)):
+            return message
         return msgspec.structs.replace(message, parts=parts, results=results)
 
     return Projection(tuple(map(convert, messages)), tuple(notes))

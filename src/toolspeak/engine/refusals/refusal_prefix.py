@@ -38,13 +38,11 @@ def may_open_refusal(text: str) -> bool:
     return len(text) <= _PREFIXES[-1] or _may_continue(text)
 
 
-@lru_cache(maxsize=_CACHED_PREFIXES)
-def _prefix_may_continue(prefix: str) -> bool:
-    return _may_continue(prefix)
-
-
 def _may_continue(text: str) -> bool:
     return any(openers.may_continue(text) for openers in _openers())
+
+
+_prefix_may_continue = lru_cache(maxsize=_CACHED_PREFIXES)(_may_continue)
 
 
 @lru_cache(maxsize=1)
