@@ -7,6 +7,8 @@ the first comma or the closing parenthesis.
 
 from typing import Literal
 
+import msgspec
+
 from ..types import Note
 from .tokens import ARRAY, END_ARRAY, END_OBJECT, END_STRING, KEY, OBJECT, POSITIONAL, SCALAR, Status, Token
 
@@ -32,13 +34,10 @@ State = Literal[
 ]
 
 
-class Allowance:
+class Allowance(msgspec.Struct, eq=False):
     """Number of values and repairs that may still be parsed; shared by all JSON of one answer."""
 
-    __slots__ = ("remaining",)
-
-    def __init__(self) -> None:
-        self.remaining = MAX_VALUES
+    remaining: int = MAX_VALUES
 
     @property
     def exhausted(self) -> bool:

@@ -6,6 +6,7 @@ early to tell. A yes or no never changes when the window grows, so chunk boundar
 
 import re
 from collections.abc import Callable
+from typing import cast
 
 #: How many characters a decision may look ahead: enough for a key, its colon and spaces, and cheap to rescan.
 LOOKAHEAD = 256
@@ -15,6 +16,12 @@ MORE = -1
 #: Yes, no, or `None` if more text is needed.
 Tristate = bool | None
 Search = Callable[..., re.Match[str] | None]
+
+
+def always_matching(pattern: str) -> Callable[..., re.Match[str]]:
+    """Return the `match` of a pattern that matches any text, even if only its empty beginning."""
+    return cast("Callable[..., re.Match[str]]", re.compile(pattern).match)
+
 
 #: Every character that may open a string, with the characters that may close that string.
 QUOTES = {
@@ -33,7 +40,7 @@ COMMENTS = ("//", "/*", "#")
 FLAG = ("--",)
 
 _LITERALS = ("true", "false", "null", "True", "False", "None")
-_SPACES = re.compile(r"[\s\ufeff]*").match
+_SPACES = always_matching(r"[\s\ufeff]*")
 _WORD = re.compile(r"[\w$.@-]+").match
 #: Stray words before a key. A longer run of words is prose.
 _STRAY_WORDS = re.compile(r"[\w$.@-][\w$.@ \t-]{0,62}").match
@@ -41,14 +48,12 @@ _STRAY_WORDS = re.compile(r"[\w$.@-][\w$.@ \t-]{0,62}").match
 _BRACKETS = re.compile(r'[{}\[\]()｛｝［］（）]|"(?:[^"\\]|\\.|\\\Z)*+(?:"|\Z)', re.DOTALL).finditer
 _UNCLOSED_KEY = re.compile(r"\w+\s*[:：]").fullmatch
 #: The content of a quoted string up to its closing quote; an escaped quote does not close it.
-_QUOTED = {quote: re.compile(rf"(?:[^\\{ends}]|\\.)*", re.DOTALL).match for quote, ends in QUOTES.items()}
+_QUOTED = {quote: always_matching(rf"(?s:[^\\{ends}]|\\.)*") for quote, ends in QUOTES.items()}
 
 
 def skip_spaces(text: str, at: int) -> int:
     """Return the position of the first character at or after `at` that is not white space."""
-    spaces = _SPACES(text, at)
-    assert spaces is not None  # the pattern also matches the empty string
-    return spaces.end()
+    return _SPACES(text, at).end()
 
 
 def begins(text: str, at: int, marks: tuple[str, ...]) -> Tristate:
@@ -110,9 +115,7 @@ def quoted_key_at(text: str, at: int) -> Tristate:
 
 def quoted_end(text: str, at: int) -> int:
     """Return the position after the quoted string at `at`, or `len(text) + 1` if the string is not closed."""
-    quoted = _QUOTED[text[at]](text, at + 1)
-    assert quoted is not None  # the pattern also matches the empty string
-    end = quoted.end()
+    end = _QUOTED[text[at]](text, at + 1).end()
     return end + 1 if end < len(text) and text[end] != "\\" else len(text) + 1
 
 

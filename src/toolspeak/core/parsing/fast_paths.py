@@ -17,6 +17,7 @@ from ..events import CallArgs, Event
 from ..json_repair.containers import MAX_SIZE, Allowance
 from ..json_repair.fast_path import SPACES, TEXT_CHAR, WORD
 from ..json_repair.literals import escape_text, has_surrogate
+from ..json_repair.lookahead import always_matching
 from ..types import JSONObject, JSONValue
 
 Search: TypeAlias = Callable[..., re.Match[str] | None]
@@ -186,7 +187,7 @@ def _content(controls: str) -> Callable[..., re.Match[str]]:
     """
     chars = rf"[^\"\\{controls}\ud800-\udfff,]*+"
     pattern = rf"{chars}(?:(?:{_ESCAPE}|,(?={_SPACE}{{0,64}}[^ \t\r\n\"])){chars})*+"
-    return cast("Callable[..., re.Match[str]]", re.compile(pattern).match)
+    return always_matching(pattern)
 
 
 _strict = _content(controls=r"\x00-\x1f")

@@ -208,29 +208,20 @@ def _media_part(part: Media, media: Container[str], notes: dict[Note, None]) -> 
     return TextPart(f"[{part.kind} left out: this model cannot read it]")
 
 
-class _HistoryRenderer:
+class _HistoryRenderer(msgspec.Struct, eq=False):
     """Renders the calls and results of one conversation as text."""
 
-    def __init__(
-        self,
-        calls: Callable[[tuple[ToolCall, ...]], str],
-        result: Callable[[str], str],
-        ask: str,
-        nonce: str | None,
-        media: Container[str],
-        max_result: int,
-    ) -> None:
-        self._calls = calls
-        self._result = result
-        self._ask = ask
-        self._nonce = nonce
-        self._media = media
-        self._max_result = max_result
-        self._past_calls: dict[str, tuple[int, ToolCall]] = {}  # by id; the number is the position in the message
-        self._results: list[ToolResult] = []  # not yet rendered, possibly out of order
-        self._messages: list[Message] = []
-        self._open = False  # whether the last message has results and user text may follow
-        self._notes: dict[Note, None] = {}
+    _calls: Callable[[tuple[ToolCall, ...]], str]
+    _result: Callable[[str], str]
+    _ask: str
+    _nonce: str | None
+    _media: Container[str]
+    _max_result: int
+    _past_calls: dict[str, tuple[int, ToolCall]] = {}  # by id; the number is the position in the message
+    _results: list[ToolResult] = []  # not yet rendered, possibly out of order
+    _messages: list[Message] = []
+    _open: bool = False  # whether the last message has results and user text may follow
+    _notes: dict[Note, None] = {}
 
     def render(self, messages: tuple[Message, ...]) -> Projection:
         for message in messages:

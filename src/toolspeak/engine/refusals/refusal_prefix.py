@@ -50,14 +50,11 @@ def _openers() -> "tuple[_Openers, ...]":
     return tuple(_Openers(language(name)) for name in LANGUAGES)
 
 
-class _Trie:
+class _Trie(msgspec.Struct, eq=False):
     """A prefix tree of phrases, with one character per node."""
 
-    __slots__ = ("children", "is_end")
-
-    def __init__(self) -> None:
-        self.children: dict[str, _Trie] = {}
-        self.is_end = False
+    children: "dict[str, _Trie]" = {}
+    is_end: bool = False
 
     @classmethod
     def of(cls, pattern: str) -> "_Trie":
