@@ -16,11 +16,12 @@ MORE = -1
 #: Yes, no, or `None` if more text is needed.
 Tristate = bool | None
 Search = Callable[..., re.Match[str] | None]
+SureMatch = Callable[..., re.Match[str]]
 
 
-def always_matching(pattern: str) -> Callable[..., re.Match[str]]:
+def always_matching(pattern: str) -> SureMatch:
     """Return the `match` of a pattern that matches any text, even if only its empty beginning."""
-    return cast("Callable[..., re.Match[str]]", re.compile(pattern).match)
+    return cast("SureMatch", re.compile(pattern).match)
 
 
 #: Every character that may open a string, with the characters that may close that string.

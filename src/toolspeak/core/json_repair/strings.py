@@ -18,6 +18,7 @@ from .lookahead import (
     MORE,
     QUOTES,
     Search,
+    SureMatch,
     Tristate,
     always_matching,
     begins,
@@ -47,13 +48,11 @@ _NOTES = {"'": "single_quotes", "`": "single_quotes", "＂": "fullwidth", "＇":
 class _Patterns(NamedTuple):
     """Patterns for strings with one kind of quotes. Special characters are those quotes and what JSON must escape."""
 
-    plain: Callable[..., re.Match[str]]  # content up to the next special character
-    content: Callable[..., re.Match[str]]  # the same, but simple escapes are content as well
+    plain: SureMatch  # content up to the next special character
+    content: SureMatch  # the same, but simple escapes are content as well
     lines: Search  # a control character and the text up to the next special character that is not a control character
     special: Search  # the next special character
-    other: Callable[
-        ..., re.Match[str]
-    ]  # content in quotes other than `"`: escaping its double quotes makes it strict JSON
+    other: SureMatch  # content in quotes other than `"`: escaping its double quotes makes it strict JSON
 
 
 @cache
