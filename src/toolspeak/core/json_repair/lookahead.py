@@ -164,17 +164,18 @@ def named_argument_ahead(text: str, at: int) -> Tristate:
     return False if word is None else _colon_at(text, word.end())
 
 
+def _after_comma(text: str, at: int) -> int:
+    """Return the position of the text after a comma that comes next; -1 if something else does."""
+    comma = skip_spaces(text, at)
+    return -1 if comma < len(text) and text[comma] not in COMMAS else skip_spaces(text, comma + 1)
+
+
 def key_after_comma(text: str, at: int) -> Tristate:
     """Whether a comma and a quoted key come next."""
-    after = skip_spaces(text, at)
-    if after == len(text):
+    after = _after_comma(text, at)
+    if after >= len(text):
         return None
-    if text[after] not in COMMAS:
-        return False
-    after = skip_spaces(text, after + 1)
-    if after == len(text):
-        return None
-    return text[after] in QUOTES and quoted_key_at(text, after)
+    return after >= 0 and text[after] in QUOTES and quoted_key_at(text, after)
 
 
 def value_after_comma(text: str, at: int) -> Tristate:
@@ -206,13 +207,8 @@ def _value_ends(text: str, at: int) -> bool:
 
 def array_after_comma(text: str, at: int) -> Tristate:
     """Whether a comma and another array follow the closing bracket at `at`."""
-    after = skip_spaces(text, at + 1)
-    if after == len(text):
-        return None
-    if text[after] not in COMMAS:
-        return False
-    after = skip_spaces(text, after + 1)
-    return None if after == len(text) else text[after] in "[［"
+    after = _after_comma(text, at + 1)
+    return None if after >= len(text) else after >= 0 and text[after] in "[［"
 
 
 def delimiter_after_quote(text: str, at: int) -> Tristate:

@@ -445,11 +445,16 @@ def mark_cache_prefix(messages: tuple[Message, ...], stable: str) -> tuple[Messa
     return messages
 
 
+def leading_system_messages(messages: tuple[Message, ...]) -> int:
+    """Count the system messages at the start."""
+    return next((at for at, message in enumerate(messages) if message.role != "system"), len(messages))
+
+
 def without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """Move system text into user messages, for models without a system role."""
     if not any(message.role == "system" for message in messages):
         return messages
-    head = next((at for at, message in enumerate(messages) if message.role != "system"), len(messages))
+    head = leading_system_messages(messages)
     text = "\n\n".join(message.text for message in messages[:head] if message.text)
     rest = system_as_user(messages[head:])
     if not text:
@@ -476,9 +481,7 @@ def alternate_roles(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     calls and their results, so an assistant message is inserted between a result and a message of the user.
     """
     roles: list[str] = [message.role for message in messages]
-    head = 0
-    while head < len(roles) and roles[head] == "system":
-        head += 1
+    head = leading_system_messages(messages)
     begins = head == len(roles) or roles[head] != "assistant"
     alternates = "tool" not in roles and all(map(ne, roles, roles[1:])) and not any(each.results for each in messages)
     if begins and head <= 1 and "system" not in roles[head:] and alternates:

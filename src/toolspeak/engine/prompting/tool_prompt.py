@@ -17,7 +17,7 @@ from ...core.text import estimate_tokens
 from ...core.types import JSONValue, Message, Note, TextPart, Tool, ToolCall, ToolChoice
 from ...dialects.registry import dialect as dialect_row
 from .escaping import calls_text, display_name, join_text_parts, json_text, result_text, shorten
-from .history import system_as_user, without_system
+from .history import leading_system_messages, system_as_user, without_system
 from .templates import TemplateTexts, example_of, fill, resolve_templates, template_texts
 from .tool_budget import (
     FALLBACK_EXAMPLE,
@@ -351,7 +351,7 @@ def place(messages: tuple[Message, ...], contract: Contract, *, system_role: boo
 
 
 def _in_system(messages: tuple[Message, ...], contract: Contract) -> tuple[Message, ...]:
-    leading = _leading(messages)
+    leading = leading_system_messages(messages)
     rest = system_as_user(messages[leading:])
     if leading == 0:
         return (contract.message or _prompt(contract.text), *rest)
@@ -364,16 +364,8 @@ def _prompt(text: str) -> Message:
 
 
 def _in_user(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
-    leading = _leading(messages)
+    leading = leading_system_messages(messages)
     return without_system((*messages[:leading], _prompt(text), *messages[leading:]))
-
-
-def _leading(messages: tuple[Message, ...]) -> int:
-    """Count the system messages at the start."""
-    for at, message in enumerate(messages):
-        if message.role != "system":
-            return at
-    return len(messages)
 
 
 def _append_text(message: Message, text: str) -> Message:
