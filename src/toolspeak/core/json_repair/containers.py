@@ -7,8 +7,6 @@ the first comma or the closing parenthesis.
 
 from typing import Literal
 
-import msgspec
-
 from ..types import Note
 from .tokens import ARRAY, END_ARRAY, END_OBJECT, END_STRING, KEY, OBJECT, POSITIONAL, SCALAR, Status, Token
 
@@ -34,10 +32,13 @@ State = Literal[
 ]
 
 
-class Allowance(msgspec.Struct, eq=False):
+class Allowance:
     """Number of values and repairs that may still be parsed; shared by all JSON of one answer."""
 
-    remaining: int = MAX_VALUES
+    __slots__ = ("remaining",)
+
+    def __init__(self) -> None:
+        self.remaining = MAX_VALUES
 
     @property
     def exhausted(self) -> bool:

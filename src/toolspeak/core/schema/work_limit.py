@@ -1,8 +1,6 @@
 """Limits on the work that schemas cause in one answer. Schemas and answers come from others, and together they can be
 expensive: a schema with many alternatives, and many calls that match none of them."""
 
-import msgspec
-
 from ..types import JSONValue
 from .json_values import weight
 
@@ -22,12 +20,15 @@ TOO_EXPENSIVE = "`arguments` take too long to validate"
 UNEXPLAINED = "`arguments` do not fit their schema"
 
 
-class WorkLimit(msgspec.Struct, eq=False):
+class WorkLimit:
     """The work that is left for the schemas of one answer, shared by all its calls."""
 
-    _tries: int = MAX_ANSWER_TRIES
-    _checks: int = MAX_ANSWER_CHECKS
-    _invalid_calls: int = 0
+    __slots__ = ("_checks", "_invalid_calls", "_tries")
+
+    def __init__(self) -> None:
+        self._tries = MAX_ANSWER_TRIES
+        self._checks = MAX_ANSWER_CHECKS
+        self._invalid_calls = 0
 
     def allows(self, effort: int, value: JSONValue) -> bool:
         """Whether a value may be validated. `effort`: the number of checks that one value may need."""
