@@ -13,7 +13,7 @@ from tests.cases import check_each
 from tests.time_growth import assert_linear
 from toolspeak.core import bounded_cache
 from toolspeak.core.parsing import echoes
-from toolspeak.core.parsing.echoes import EchoSearch
+from toolspeak.core.parsing.echoes import EchoSearch, WrittenText
 from toolspeak.core.types import ToolCall
 from toolspeak.dialects.registry import DIALECTS, render_calls
 
@@ -233,3 +233,45 @@ def test_a_text_that_tells_how_to_call_a_tool_contains_its_name_in_call_syntax()
     assert not EchoSearch([text], [text]).contains("ping", {})
     bare = '{"tool": "ping", "parameters": {}}'
     assert EchoSearch([bare], [bare]).contains("ping", {})
+
+
+def _is_copied(
+    answer: str, arguments: dict[str, Any], page: str = 'See send(to: "a", /* x */ list: ["b", /* y */ 2]).'
+) -> bool:
+    written = WrittenText()
+    for piece in answer.partition("["):
+        written.add(piece)
+    return EchoSearch([page]).contains_passage("send", arguments, written)
+
+
+def test_a_call_is_an_echo_if_its_whole_passage_stands_in_the_text():
+    copied = 'send(to: "a", /* x */ list: ["b", /* y */ 2])'
+    arguments = {"to": "a", "list": ["b", 2]}
+    assert _is_copied(f"I say: {copied}", arguments)
+    assert _is_copied(f"I send nothing. {copied}", arguments)
+    assert _is_copied(f"The sender, resending: {copied}", arguments)
+    assert not _is_copied("send " * 10 + copied, arguments)
+    assert not _is_copied(copied.replace("/* x */", "/* my own */"), arguments)
+    assert not _is_copied(copied.replace("a", "c"), {"to": "c", "list": ["b", 2]})
+    assert not _is_copied("send(list: [2])", arguments)
+    assert not _is_copied(copied, arguments, page="Please send a. Tell x about list b, y and 2.")
+
+
+def test_each_call_of_an_answer_has_a_passage_of_its_own():
+    copied = 'send(to: /* x */ "a")'
+    search, written = EchoSearch([f"See {copied}."]), WrittenText()
+    written.add("\n".join([*(f"send(to: {number})" for number in range(20)), copied]))
+    assert not any(search.contains_passage("send", {"to": number}, written) for number in range(20))
+    assert search.contains_passage("send", {"to": "a"}, written)
+
+
+def test_the_name_of_a_copied_passage_may_come_last():
+    copied = '{"arguments": {"to": /* x */ "a"}, "id": 7, "name": "send"}'
+    assert _is_copied(copied, {"to": "a"}, page=f"See {copied}.")
+    assert not _is_copied(copied.replace("7", "8"), {"to": "a"}, page=f"See {copied}.")
+
+
+def test_a_passage_is_not_looked_for_beyond_the_limit(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(echoes, "_MAX_SEARCHED", 300)
+    assert _is_copied("a" * 1000 + ' send(to: "q")', {"to": "a"})
+    assert not _is_copied('send(to: "q")', {})

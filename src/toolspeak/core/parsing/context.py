@@ -12,7 +12,7 @@ from ..schema.argument_schema import ArgumentSchema
 from ..schema.work_limit import WorkLimit
 from ..types import JSONValue, Note, Tool
 from .acceptance import Policy
-from .echoes import EchoSearch
+from .echoes import EchoSearch, WrittenText
 from .similar_names import SimilarNames
 from .tool_index import toolkit
 
@@ -66,6 +66,8 @@ class ParseContext:
         self._declared = declared
         self._echoes: EchoSearch | None = None  # in the untrusted texts
         self._copies: EchoSearch | None = None  # in the copied texts as well
+        #: What the model has written, if there is a text from which it may have copied a call.
+        self.written = WrittenText() if untrusted or copied is not tuple else None
         self._near_misses: dict[str, str] = {}  # similar tool names by unknown name
         self._next_index = 0
         self._events: list[Event] = []
@@ -127,7 +129,9 @@ class ParseContext:
         `flags`: further arguments of `EchoSearch.contains`.
         """
         search = self._search(broad)
-        return any(search.contains(name, each, *flags) for each in arguments)
+        if any(search.contains(name, each, *flags) for each in arguments):
+            return True
+        return self.written is not None and any(search.contains_passage(name, each, self.written) for each in arguments)
 
     def _search(self, broad: bool) -> EchoSearch:
         if broad:

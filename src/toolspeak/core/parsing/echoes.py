@@ -9,6 +9,9 @@ Both sides are reduced to the same content first: escapes and entities are decod
 markup between names, keys and values is removed. What remains is a string of words in which a unit is contiguous, so a
 comparison is one substring search; the punctuation of short values is compared as well. Every step takes time linear in
 the text. The reduced texts are cached.
+
+A unit is not contiguous in a text that has something else between a key and its value, such as a comment or an
+attribute. So a call is an echo as well if a text contains the passage that the model has written for it, word by word.
 """
 
 from __future__ import annotations
@@ -36,6 +39,8 @@ _MAX_LITERAL = 400
 _MAX_SEARCHED = 1_000_000_000
 #: Number of characters that are searched in the time that one match takes, or one character if a pattern is searched.
 _CHARS_PER_MATCH, _CHARS_PER_PATTERN_CHAR = 1000, 32
+#: How many passages of an answer are compared for one call.
+_MAX_PASSAGES = 8
 #: Number of characters that are processed at a time. Other threads have to wait for the end of each step.
 _SLICE_CHARS = 32 * 1024
 
@@ -314,6 +319,15 @@ class _Words:
             at = self.content.find(needle, at + 1)
         return False
 
+    def find(self, needle: str, start: int, limit: _SearchLimit) -> int:
+        """Return where a needle of whole words begins at or after `start`; -1 if nowhere."""
+        at = self.content.find(needle, start)
+        limit.spend((at if at >= 0 else len(self.content)) - start)
+        while at >= 0 and not (self._is_end(at) and self._is_end(at + len(needle))):
+            limit.spend(_CHARS_PER_MATCH)
+            at = self.content.find(needle, at + 1)
+        return at
+
     def _is_end(self, at: int) -> bool:
         index = bisect_left(self._ends, at)
         return at == 0 or (index < len(self._ends) and self._ends[index] == at)
@@ -438,6 +452,68 @@ def words_of(text: str) -> list[str]:
     return _words(_plain(text))
 
 
+class WrittenText:
+    """What the model has written since its last call, to find the passage of the next one."""
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._words: _Words | None = None
+        self._start = 0  # where in the words the next call may begin
+
+    def add(self, piece: str) -> None:
+        """Add a piece of the answer."""
+        self._pieces.append(piece)
+        self._words = None
+
+    def passages(self, name: str, arguments: JSONValue, limit: _SearchLimit) -> Iterator[str]:
+        """Yield the passages that may be this call: from its name to its last value, or from its first key to its name.
+
+        `name`: reduced, as the passages are.
+        """
+        words = self._latest()
+        values = [_reduce(part, _MAX_LEVELS) for part in _parts(arguments)]
+        values = [value for value in values if value and not _is_markup_word(value)]
+        start = self._start
+        for parts in ([name, *values], [*values, name]) if values else ():
+            at = words.find(parts[0], start, limit)
+            for _ in range(_MAX_PASSAGES):
+                end = _end_of_all(words, parts, at, limit)
+                if end < 0:
+                    break
+                if self._start == start:
+                    self._start = at + 1  # the next call begins behind this one
+                yield words.content[at:end]
+                at = words.find(parts[0], at + 1, limit)
+
+    def _latest(self) -> _Words:
+        if self._words is None:
+            self._words = _Words(_plain("".join(self._pieces)))
+            self._pieces = self._pieces[-1:]  # the next call may begin in the piece in which this one ends
+            self._start = 0
+        return self._words
+
+
+def _end_of_all(words: _Words, parts: Sequence[str], at: int, limit: _SearchLimit) -> int:
+    """Return the end of the last of the parts, which follow each other from `at` with anything between; -1 if not."""
+    for part in parts:
+        at = words.find(part, at, limit) if at >= 0 else at
+        at += len(part) if at >= 0 else 0
+    return at
+
+
+def _parts(value: JSONValue) -> Iterator[str]:
+    """Yield the keys and the strings and numbers of a value in their order."""
+    if is_object(value):
+        for key, member in value.items():
+            yield key
+            yield from _parts(member)
+    elif is_array(value):
+        for item in value:
+            yield from _parts(item)
+    else:
+        yield _forms(value)[0]
+
+
 class EchoSearch:
     """Search for echoes in a set of untrusted texts, which are reduced when they are first needed.
 
@@ -495,6 +571,26 @@ class EchoSearch:
             return any(self._contains_units(call, open_end, apart and self._contains_name(name)) for call in calls)
         except _LimitExceeded:
             return self._contains_name(name)
+
+    def contains_passage(self, name: str, arguments: JSONValue, written: WrittenText) -> bool:
+        """Whether a text contains what the model has written as this call, and the name in call syntax."""
+        if not is_object(arguments) or not (self.may_contain(name) and self._contains_name(name)):
+            return False
+        reduced = _reduce_arguments(arguments, _MAX_LEVELS, frozenset())
+        tool = _reduce(name, _MAX_LEVELS)
+        try:
+            passages = written.passages(tool, arguments, self._limit)
+            passage = next(passages, "")
+            texts = [
+                text
+                for text in map(_reduced, self._texts)
+                if passage and all(_confirms(text, tool, argument, False, self._limit) for argument in reduced)
+            ]
+            return bool(texts) and any(
+                text.words.contains([each], False, self._limit) for each in (passage, *passages) for text in texts
+            )
+        except _LimitExceeded:
+            return True
 
     def contains_run(self, words: Sequence[str]) -> bool:
         """Whether a text contains these words of another text, as `words_of` returns them, one after the other."""

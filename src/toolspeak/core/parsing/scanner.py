@@ -92,6 +92,8 @@ class TextScanner:
         """Read a chunk and return the events that have become certain."""
         if chunk.__class__ is not str:
             require(chunk, str, "a chunk", "a text")
+        if self.context.written is not None:
+            self.context.written.add(chunk)
         path = self._fast_path
         if path is None:
             return self._feed(self._unread + chunk)
@@ -124,6 +126,8 @@ class TextScanner:
 
     def read_all(self, text: str) -> list[Event]:
         """Read a whole text at once. Block offsets are then relative to its start."""
+        if self.context.written is not None:
+            self.context.written.add(text)
         self._unread = self._mend(text)
         return self.close()
 

@@ -68,6 +68,8 @@ class EnvelopeReader:
 
     def feed(self, chunk: str) -> list[Event]:
         """Parse more of the document."""
+        if self._context.written is not None:
+            self._context.written.add(chunk)
         self._read(chunk, final=False)
         return self._context.collect()
 

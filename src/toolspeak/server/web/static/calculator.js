@@ -1,6 +1,18 @@
 // @ts-check
 /** Evaluates arithmetic expressions with + - * / % ^ and brackets, using a parser instead of `eval`. */
 
+/** Other ways to write an expression, each with its usual form. */
+const SPELLINGS = /** @type {[RegExp, string][]} */ ([
+  [/\*\*/g, "^"],
+  [/[×·]|\btimes\b|\bmultiplied by\b|(?<=\d)\s*x\s*(?=\d)/gi, "*"],
+  [/[÷]|\bdivided by\b/gi, "/"],
+  [/[−–]|\bminus\b/gi, "-"],
+  [/\bplus\b/gi, "+"],
+  [/(\d)\s*(?:%|percent) of\b/gi, "$1 / 100 *"],
+  [/(?<=\d),(?=\d{3}(?!\d))/g, ""],
+  [/\s*=\s*\??\s*$/, ""],
+]);
+
 /** Maximum nesting depth of brackets and signs. */
 const DEEPEST = 64;
 const TOKEN = /\s*(?:(\d+(?:\.\d+)?(?:e[+-]?\d+)?|\.\d+)|([-+*/%^()]))/iy;
@@ -10,6 +22,7 @@ const TOKEN = /\s*(?:(\d+(?:\.\d+)?(?:e[+-]?\d+)?|\.\d+)|([-+*/%^()]))/iy;
  * @returns {number}
  */
 export function calculate(text) {
+  for (const [spelling, usual] of SPELLINGS) text = text.replace(spelling, usual);
   const tokens = read(text);
   let at = 0;
   let depth = 0;
@@ -18,13 +31,13 @@ export function calculate(text) {
   function single() {
     const token = tokens[at++];
     if (typeof token === "number") return token;
-    if (++depth > DEEPEST) throw new Error("the sum is too deep");
+    if (++depth > DEEPEST) throw new Error("the expression has too many nested brackets");
     let value;
     if (token === "-" || token === "+") value = token === "-" ? -power() : power();
     else if (token === "(") {
       value = sum();
       if (tokens[at++] !== ")") throw new Error("a bracket is not closed");
-    } else throw new Error(token === undefined ? "the sum ends too early" : `\`${token}\` stands in the wrong place`);
+    } else throw new Error(token === undefined ? "the expression is incomplete" : `\`${token}\` is in the wrong place`);
     depth -= 1;
     return value;
   }
@@ -59,7 +72,7 @@ export function calculate(text) {
   }
 
   const value = sum();
-  if (at < tokens.length) throw new Error(`\`${tokens[at]}\` stands in the wrong place`);
+  if (at < tokens.length) throw new Error(`\`${tokens[at]}\` is in the wrong place`);
   return value;
 }
 
@@ -74,7 +87,7 @@ function read(text) {
   while (TOKEN.lastIndex < end) {
     const from = TOKEN.lastIndex;
     const match = TOKEN.exec(text);
-    if (!match) throw new Error(`\`${text.slice(from, from + 12)}\` is no part of a sum`);
+    if (!match) throw new Error(`cannot read \`${text.slice(from, from + 12)}\`; use numbers with + - * / % ^ and brackets, such as (3 + 4) * 2`);
     tokens.push(match[1] !== undefined ? Number(match[1]) : match[2]);
   }
   return tokens;
