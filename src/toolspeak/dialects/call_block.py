@@ -7,7 +7,7 @@ import re
 
 import msgspec
 
-from ..core.json_repair.lookahead import LOOKAHEAD, skip_spaces
+from ..core.json_repair.lookahead import LOOKAHEAD, always_matching, skip_spaces
 from ..core.parsing.acceptance import Evidence
 from ..core.parsing.call_builder import CallBuilder
 from ..core.parsing.context import ParseContext
@@ -30,7 +30,7 @@ _MAX_NESTED = 2
 MAX_UNKNOWN = 4096
 #: Maximum length of reasoning inside a block.
 _MAX_REASONING = 4096
-_BLANK = re.compile(rf"[\s,;]{{0,{LOOKAHEAD + 1}}}").match
+_BLANK = always_matching(rf"[\s,;]{{0,{LOOKAHEAD + 1}}}")
 _NEXT_NAME = rf"(?:{NAME_START}|\$)[{NAME_CHARS}$.:/-]{{0,127}}+\s{{0,8}}"
 _NEXT_CALL = re.compile(_NEXT_NAME + r"(?:\(|\{|\[(?:ARGS|CALL_ID)\]|<(?:arg_key|tool_sep|[|｜]tool))").match
 _NEXT_PARTIAL = re.compile(_NEXT_NAME + r"(?:\[[A-Z_]{0,7}|<[a-z_|｜]{0,8})?").match
@@ -186,11 +186,9 @@ class BlockReader:
         return at
 
     def _between(self, buf: str, pos: int, final: bool) -> int:
-        blank = _BLANK(buf, pos)
-        assert blank is not None
         if self._prose:
             return self._skip_prose(buf, pos, final)
-        at = blank.end()
+        at = _BLANK(buf, pos).end()
         if at - pos > LOOKAHEAD:
             return at
         if at == len(buf):

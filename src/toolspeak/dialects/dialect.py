@@ -66,7 +66,7 @@ class Dialect(msgspec.Struct, frozen=True):
     separators: frozenset[str] = frozenset()
     #: Reads a block after one of the openings. None: `BlockReader`, which reads calls in any form.
     reader: Callable[[Opening, ParseContext, Evidence], Reader] | None = None
-    #: Texts in which models of these families write `EXAMPLE`.
+    #: Texts in which models of these families write `EXAMPLE`. Those of our own dialects stand beside their tests.
     examples: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

@@ -67,25 +67,22 @@ def read_whole(block: BlockContext, buf: str, pos: int, canonical: bool = False)
     return 0
 
 
-class _Frame:
+class _Frame(msgspec.Struct, eq=False):
     """An open object that is or contains a call, or an open array of such objects."""
 
-    __slots__ = ("builder", "flat", "has_arguments", "has_name", "is_list", "named_by_key", "refused", "role", "typed")
-
-    def __init__(self, is_list: bool, builder: CallBuilder | None = None) -> None:
-        self.is_list = is_list
-        self.builder = builder
-        self.role: _Role = "other"
-        self.has_name = False
-        self.has_arguments = False
-        #: Whether the arguments are keys of the call itself, beside its name.
-        self.flat = False
-        #: Whether a key is the name of the tool, so that its value is the arguments.
-        self.named_by_key = False
-        #: Whether a key says what kind of thing the object is.
-        self.typed = False
-        #: Whether this entry of a list is not a call, although others are.
-        self.refused = False
+    is_list: bool
+    builder: CallBuilder | None = None
+    role: _Role = "other"
+    has_name: bool = False
+    has_arguments: bool = False
+    #: Whether the arguments are keys of the call itself, beside its name.
+    flat: bool = False
+    #: Whether a key is the name of the tool, so that its value is the arguments.
+    named_by_key: bool = False
+    #: Whether a key says what kind of thing the object is.
+    typed: bool = False
+    #: Whether this entry of a list is not a call, although others are.
+    refused: bool = False
 
     def separate(self) -> None:
         """Note that another member may be between the name and the arguments."""

@@ -4,7 +4,7 @@ import re
 
 import msgspec
 
-from ..core.json_repair.lookahead import LOOKAHEAD, begins, skip_spaces
+from ..core.json_repair.lookahead import LOOKAHEAD, always_matching, begins, skip_spaces
 from ..core.parsing.acceptance import Evidence
 from ..core.parsing.call_builder import CallBuilder
 from ..core.parsing.context import ParseContext
@@ -17,10 +17,10 @@ from .named_calls import clean_name
 
 #: Labels between the name and the arguments. A label comes before its own prefixes.
 _LABELS = ("Action Input:", "**Action Input:**", "**Action Input**:", "✿ARGS✿:", "✿ARGS✿")
-_NAME_LINE = re.compile(r"[^\n✿]*").match
+_NAME_LINE = always_matching(r"[^\n✿]*")
 #: Maximum length of arguments written as a line of text.
 _MAX_LINE = 16 * LOOKAHEAD
-_GAP = re.compile(r"\s{0,64}").match
+_GAP = always_matching(r"\s{0,64}")
 _AROUND_NAME = " \t\r`*\"'[]:："
 _TOOL = re.compile(TOOL_NAME).fullmatch
 _WRAPPED = re.compile(rf"{NAME_START}[{NAME_CHARS}]{{0,63}}\((?=\{{)").match
@@ -87,12 +87,11 @@ class LineReader(Steps):
         if buf[pos] == "}":
             self._block.note_extra_closer()
             return pos + 1
-        gap = _GAP(buf, pos)
-        assert gap is not None
-        rest = buf[gap.end() : gap.end() + len(self._closer)]
+        at = _GAP(buf, pos).end()
+        rest = buf[at : at + len(self._closer)]
         if rest != self._closer and self._closer.startswith(rest) and not final:
             return MORE
-        return self._done(gap.end() + len(rest) if rest and rest == self._closer else pos)
+        return self._done(at + len(rest) if rest and rest == self._closer else pos)
 
     def _done(self, pos: int) -> int:
         self.state = "done"
@@ -122,7 +121,6 @@ class ReactReader(LineReader):
         if python:
             return python
         line = _NAME_LINE(buf, pos, pos + LOOKAHEAD)
-        assert line is not None  # the pattern also matches empty text
         if line.end() == pos + LOOKAHEAD:
             return self._fail(pos)
         if line.end() == len(buf) and not final:
@@ -196,20 +194,17 @@ class ReactReader(LineReader):
         return text[word[1] :]
 
     def _read_label(self, buf: str, pos: int, final: bool) -> int:
-        gap = _GAP(buf, pos)
-        assert gap is not None
-        at = gap.end()
+        at = _GAP(buf, pos).end()
         label = next((label for label in _LABELS if buf.startswith(label, at)), "")
         if not label:
             return MORE if not final and begins(buf, at, _LABELS) is None else self._fail(pos)
-        after = _GAP(buf, at + len(label))
-        assert after is not None
-        if after.end() == len(buf) and not final:
+        after = _GAP(buf, at + len(label)).end()
+        if after == len(buf) and not final:
             return MORE
         self._builder = self._block.builder()
         if not self._builder.take_name(self._name, hold=True):
             return self._fail(pos)
-        return after.end()
+        return after
 
     def _read_input(self, builder: CallBuilder, buf: str, pos: int, final: bool) -> int:
         wrapped = _WRAPPED(buf, pos)

@@ -5,7 +5,7 @@ The character after the name selects the argument format.
 
 import re
 
-from ..core.json_repair.lookahead import LOOKAHEAD, begins
+from ..core.json_repair.lookahead import LOOKAHEAD, always_matching, begins
 from ..core.parsing.call_builder import CallBuilder
 from ..core.parsing.fast_paths import FastPath
 from ..core.parsing.tags import MORE, NO_TAG, lex_tag
@@ -16,7 +16,7 @@ from .tag_names import BLOCK_TAGS, CALL_ENDS
 
 _NAME = re.compile(BODY_NAME).match
 _SPACES = re.compile(r"[ \t]*").match
-_BLANK = re.compile(r"(?:[ \t\r\n]|\\n)*").match
+_BLANK = always_matching(r"(?:[ \t\r\n]|\\n)*")
 _FENCE = re.compile(r"```[a-z]{0,12}[ \t]*\n?").match
 _ATTRIBUTE = re.compile(r"""([\w.-]{1,64})=("[^"]*"|'[^']*'|[^\s"'<>=/]++)\s*""").match
 #: Longest name that is separated from a key without a mark between them.
@@ -119,9 +119,7 @@ class NamedCall(Body):
         return self._builder
 
     def _after_name(self, buf: str, pos: int, final: bool) -> int:
-        blank = _BLANK(buf, pos)
-        assert blank is not None
-        at = blank.end()
+        at = _BLANK(buf, pos).end()
         if at - pos >= LOOKAHEAD:
             return self._fail(pos)
         if at == len(buf):
@@ -207,9 +205,7 @@ class NamedCall(Body):
 
     def _label(self, buf: str, pos: int, final: bool) -> int:
         """Read what follows a label: `function<sep>NAME` or a call in tags. In `function<sep>{...}` it is the name."""
-        blank = _BLANK(buf, pos)
-        assert blank is not None
-        at = blank.end()
+        at = _BLANK(buf, pos).end()
         if at == len(buf) or at - pos >= LOOKAHEAD:
             return MORE if at - pos < LOOKAHEAD else self._fail(pos)
         if buf[at] == "<":
@@ -257,11 +253,10 @@ class NamedCall(Body):
         end = buf.find(">", at, at + LOOKAHEAD)
         if end < 0:
             return MORE if not final and len(buf) - at < LOOKAHEAD else self._fail(at)
-        blank = _BLANK(buf, end + 1)
-        assert blank is not None
-        if blank.end() == len(buf) and not final:
+        after = _BLANK(buf, end + 1).end()
+        if after == len(buf) and not final:
             return MORE
-        if not buf.startswith("<", blank.end()):  # the tag is only mentioned
+        if not buf.startswith("<", after):  # the tag is only mentioned
             return self._fail(at)
         self._name = clean_name(buf[at:end].partition("=")[2].strip(" \t\"'"))
         return self._begin(TagCalls(self.block, self._start()), end + 1)

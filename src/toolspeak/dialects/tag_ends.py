@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from ..core.json_repair.containers import Allowance
-from ..core.json_repair.lookahead import LOOKAHEAD, Tristate
+from ..core.json_repair.lookahead import LOOKAHEAD, Tristate, always_matching
 from ..core.parsing.call_builder import CallBuilder
 from ..core.parsing.tags import MORE, NO_TAG, Tag, lex_head, lex_name, lex_tag
 from ..core.schema.argument_schema import ArgumentSchema
@@ -45,12 +45,12 @@ _Follows = Literal["parameter", "call", "call_too_early", "end", "line", "same_l
 _PARAMETER, _CONTAINER, _CALL, _BLOCK, _BLOCKS, _MESSAGE = range(6)
 _PAIR_TAGS = frozenset({"arg_key", "arg_value"})
 _PLURALS = frozenset({"tool_calls", "function_calls", "tools"})
-_BLANK = re.compile(r"[\s,]*").match
+_BLANK = always_matching(r"[\s,]*")
 #: What may follow a parameter besides tags: the end of a code block, of a CDATA section, or of an unclosed tag.
 _OTHER_ENDS = ("```", "]]>", "/>")
 #: The beginning of a code fence.
 FENCE = re.compile(r"```[a-z]{0,12}+").match
-_SHORT_ELEMENTS = re.compile(r"(?:\s{0,16}+<[^<>/][^<>]{0,64}>[^<]{0,128}</[^<>]{1,64}>)*").match
+_SHORT_ELEMENTS = always_matching(r"(?:\s{0,16}+<[^<>/][^<>]{0,64}>[^<]{0,128}</[^<>]{1,64}>)*")
 _KEY_ELEMENT = re.compile(r"<[^<>]{1,64}>\s{0,16}([^<>]{1,64}?)\s{0,16}</").match
 _LINE_END = re.compile(r"[ \t\r]{0,16}\n").match
 _CALL_OPENING = re.compile(
@@ -118,9 +118,7 @@ def _prefix(head: str, name: str) -> str:
 def skip_blank(buf: str, pos: int, final: bool) -> int:
     """Return the position after white space, commas and MiniMax's tag prefix; MORE if more text is needed."""
     while True:
-        blank = _BLANK(buf, pos)
-        assert blank is not None
-        pos = blank.end()
+        pos = _BLANK(buf, pos).end()
         if not buf.startswith(NOISE[0], pos):
             return pos
         if buf.startswith(NOISE, pos):
@@ -315,9 +313,7 @@ class ValueEnd:
         """Whether nothing but a few short parameters and the closing tags of the call follow in the answer."""
         if len(buf) - pos >= LOOKAHEAD or not final:
             return False if len(buf) - pos >= LOOKAHEAD else None
-        elements = _SHORT_ELEMENTS(buf, pos)
-        assert elements is not None
-        return self._follows(buf, elements.end(), final, is_quoted=True) == "end"
+        return self._follows(buf, _SHORT_ELEMENTS(buf, pos).end(), final, is_quoted=True) == "end"
 
     def _follows(
         self, buf: str, pos: int, final: bool, *, is_own: bool = True, is_quoted: bool = False

@@ -3,12 +3,10 @@
 Wrong and missing closing tags are repaired with a note. A JSON object instead of parameter tags is accepted.
 """
 
-import re
 from collections.abc import Callable
-from typing import cast
 
 from ..core.json_repair.containers import MAX_REPAIRS, MAX_SIZE
-from ..core.json_repair.lookahead import LOOKAHEAD
+from ..core.json_repair.lookahead import LOOKAHEAD, always_matching
 from ..core.json_repair.tokens import END_OBJECT, KEY, OBJECT, SCALAR
 from ..core.parsing.arguments import to_json
 from ..core.parsing.call_builder import CallBuilder
@@ -37,7 +35,7 @@ _STRING_ATTRIBUTE = {"true": "string", "false": "json"}
 
 #: What may precede the value of a parameter: white space, and the key in a tag of its own.
 _WHOLE_KEY = r"<((?:longcat_)?arg_key)>\s*([^\s<>{&](?:[^<>&]{0,62}[^\s<>&])?)\s*</\1>\s*"
-_whole_key = cast("Callable[[str, int], re.Match[str]]", re.compile(rf"\s*(?:{_WHOLE_KEY})?").match)
+_whole_key = always_matching(rf"\s*(?:{_WHOLE_KEY})?")
 
 #: Parsing a value between tags takes about as long as parsing this many JSON values.
 _VALUE_COST = 2

@@ -6,6 +6,8 @@ takes linear time, and the nesting depth is limited.
 
 import re
 
+import msgspec
+
 from ..core.json_repair.containers import Allowance
 from ..core.json_repair.whole_text import parse_value
 from ..core.parsing.name_patterns import TOOL_NAME
@@ -177,28 +179,18 @@ def _without_tags(raw: str) -> str:
     return "".join(pieces)
 
 
-def tree(raw: str, schema: ArgumentSchema | None = None, trims: bool = False, prefix: str = "") -> JSONObject | None:
-    """Parse nested elements into an object; return None unless the text consists of well-formed elements.
-
-    With a schema, the elements are properties, converted to their declared types. Text between them is dropped. An
-    element that contains both text and elements is text. With `trims`, the line breaks next to the tags do not belong
-    to the text. With a `prefix`, only tags right after it are tags.
-    """
-    if "<" not in raw:
-        return None
-    return _Tree(raw, schema, trims, prefix=prefix).read()
+def tree(raw: str, trims: bool = False, prefix: str = "") -> JSONObject | None:
+    """Parse nested elements into an object; return None unless the text consists of well-formed elements."""
+    return _Tree(raw, None, trims, prefix=prefix).read() if "<" in raw else None
 
 
-class _Element:
-    __slots__ = ("at", "children", "has_text", "key", "last", "start")
-
-    def __init__(self, key: str, at: int, start: int) -> None:
-        self.key = key
-        self.at = at  # where its opening tag begins
-        self.start = start
-        self.last = start  # where the last child ended
-        self.has_text = False  # there is text before or between the children
-        self.children: JSONObject = {}
+class _Element(msgspec.Struct, eq=False):
+    key: str
+    at: int  # where its opening tag begins
+    start: int
+    last: int  # where the last child ended
+    has_text: bool = False  # there is text before or between the children
+    children: JSONObject = {}
 
     def add(self, key: str, value: JSONValue, before: str, end: int) -> None:
         """Add a child that ends at `end`. `before` is the text between it and the one before it."""
@@ -208,7 +200,12 @@ class _Element:
 
 
 class _Tree:
-    """Parses elements in one pass, with a stack of the open ones."""
+    """Parses elements in one pass, with a stack of the open ones.
+
+    With a schema, the elements are properties, converted to their declared types. Text between them is dropped. An
+    element that contains both text and elements is text. With `trims`, the line breaks next to the tags do not belong
+    to the text. With a `prefix`, only tags right after it are tags.
+    """
 
     def __init__(
         self, raw: str, schema: ArgumentSchema | None, trims: bool, allowance: Allowance | None = None, prefix: str = ""
@@ -218,7 +215,7 @@ class _Tree:
         self._raw = raw
         self._schema = schema
         self._prefix = prefix
-        self._stack = [_Element("", 0, 0)]
+        self._stack = [_Element("", 0, 0, 0)]
         self.too_deep = False
         #: A closing tag did not match an open element, so an argument may have ended too early.
         self.wrongly_closed = False
@@ -260,7 +257,7 @@ class _Tree:
             if len(self._stack) >= _MAX_DEPTH:
                 self.too_deep = True
                 return -1
-            self._stack.append(_Element(tag.name, at, tag.end))
+            self._stack.append(_Element(tag.name, at, tag.end, tag.end))
         else:
             return self._close(tag, at)
         return tag.end

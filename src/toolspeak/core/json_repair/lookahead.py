@@ -6,6 +6,7 @@ early to tell. A yes or no never changes when the window grows, so chunk boundar
 
 import re
 from collections.abc import Callable
+from typing import cast
 
 #: How many characters a decision may look ahead: enough for a key, its colon and spaces, and cheap to rescan.
 LOOKAHEAD = 256
@@ -15,6 +16,13 @@ MORE = -1
 #: Yes, no, or `None` if more text is needed.
 Tristate = bool | None
 Search = Callable[..., re.Match[str] | None]
+SureMatch = Callable[..., re.Match[str]]
+
+
+def always_matching(pattern: str) -> SureMatch:
+    """Return the `match` of a pattern that matches any text, even if only its empty beginning."""
+    return cast("SureMatch", re.compile(pattern).match)
+
 
 #: Every character that may open a string, with the characters that may close that string.
 QUOTES = {
@@ -33,7 +41,7 @@ COMMENTS = ("//", "/*", "#")
 FLAG = ("--",)
 
 _LITERALS = ("true", "false", "null", "True", "False", "None")
-_SPACES = re.compile(r"[\s\ufeff]*").match
+_SPACES = always_matching(r"[\s\ufeff]*")
 _WORD = re.compile(r"[\w$.@-]+").match
 #: Stray words before a key. A longer run of words is prose.
 _STRAY_WORDS = re.compile(r"[\w$.@-][\w$.@ \t-]{0,62}").match
@@ -41,14 +49,12 @@ _STRAY_WORDS = re.compile(r"[\w$.@-][\w$.@ \t-]{0,62}").match
 _BRACKETS = re.compile(r'[{}\[\]()｛｝［］（）]|"(?:[^"\\]|\\.|\\\Z)*+(?:"|\Z)', re.DOTALL).finditer
 _UNCLOSED_KEY = re.compile(r"\w+\s*[:：]").fullmatch
 #: The content of a quoted string up to its closing quote; an escaped quote does not close it.
-_QUOTED = {quote: re.compile(rf"(?:[^\\{ends}]|\\.)*", re.DOTALL).match for quote, ends in QUOTES.items()}
+_QUOTED = {quote: always_matching(rf"(?s:[^\\{ends}]|\\.)*") for quote, ends in QUOTES.items()}
 
 
 def skip_spaces(text: str, at: int) -> int:
     """Return the position of the first character at or after `at` that is not white space."""
-    spaces = _SPACES(text, at)
-    assert spaces is not None  # the pattern also matches the empty string
-    return spaces.end()
+    return _SPACES(text, at).end()
 
 
 def begins(text: str, at: int, marks: tuple[str, ...]) -> Tristate:
@@ -110,9 +116,7 @@ def quoted_key_at(text: str, at: int) -> Tristate:
 
 def quoted_end(text: str, at: int) -> int:
     """Return the position after the quoted string at `at`, or `len(text) + 1` if the string is not closed."""
-    quoted = _QUOTED[text[at]](text, at + 1)
-    assert quoted is not None  # the pattern also matches the empty string
-    end = quoted.end()
+    end = _QUOTED[text[at]](text, at + 1).end()
     return end + 1 if end < len(text) and text[end] != "\\" else len(text) + 1
 
 
@@ -160,17 +164,18 @@ def named_argument_ahead(text: str, at: int) -> Tristate:
     return False if word is None else _colon_at(text, word.end())
 
 
+def _after_comma(text: str, at: int) -> int:
+    """Return the position of the text after a comma that comes next; -1 if something else does."""
+    comma = skip_spaces(text, at)
+    return -1 if comma < len(text) and text[comma] not in COMMAS else skip_spaces(text, comma + 1)
+
+
 def key_after_comma(text: str, at: int) -> Tristate:
     """Whether a comma and a quoted key come next."""
-    after = skip_spaces(text, at)
-    if after == len(text):
+    after = _after_comma(text, at)
+    if after >= len(text):
         return None
-    if text[after] not in COMMAS:
-        return False
-    after = skip_spaces(text, after + 1)
-    if after == len(text):
-        return None
-    return text[after] in QUOTES and quoted_key_at(text, after)
+    return after >= 0 and text[after] in QUOTES and quoted_key_at(text, after)
 
 
 def value_after_comma(text: str, at: int) -> Tristate:
@@ -202,13 +207,8 @@ def _value_ends(text: str, at: int) -> bool:
 
 def array_after_comma(text: str, at: int) -> Tristate:
     """Whether a comma and another array follow the closing bracket at `at`."""
-    after = skip_spaces(text, at + 1)
-    if after == len(text):
-        return None
-    if text[after] not in COMMAS:
-        return False
-    after = skip_spaces(text, after + 1)
-    return None if after == len(text) else text[after] in "[［"
+    after = _after_comma(text, at + 1)
+    return None if after >= len(text) else after >= 0 and text[after] in "[［"
 
 
 def delimiter_after_quote(text: str, at: int) -> Tristate:

@@ -19,6 +19,7 @@ from .lookahead import (
     OPENERS,
     QUOTES,
     Tristate,
+    always_matching,
     begins,
     begins_value,
     key_ahead,
@@ -42,7 +43,7 @@ _WORD = re.compile(r"\w+").match
 _BRACKETS = re.compile(r"[{\[(]|[}\])][}\])\s]*").finditer
 _ELLIPSIS = ("...",)
 #: What may follow a Python call, apart from marks: closing brackets, then another call with named arguments or none.
-_CALL_CLOSERS = re.compile(r"[)\]}\s]*").match
+_CALL_CLOSERS = always_matching(r"[)\]}\s]*")
 _MARKS = ("</", "<|", "<｜")
 _NEXT_CALL = re.compile(r"[^\W\d][\w.]{0,127}+\(\s*(?:\)|[^\W\d]\w{0,127}+\s*=)|\{").match
 _NEXT_CALL_PARTIAL = re.compile(r"(?:[^\W\d][\w.]{0,127}+(?:\(\s*(?:[^\W\d]\w{0,127}+\s*)?)?)?").fullmatch
@@ -149,7 +150,6 @@ def _before_closer(window: str, at: int, around: QuoteContext) -> Tristate:
 def may_follow_call(text: str, stops: tuple[str, ...], final: bool) -> Tristate:
     """Whether a Python call may end before this text: a mark, another call or nothing follows, after any brackets."""
     closers = _CALL_CLOSERS(text)
-    assert closers is not None  # the pattern also matches the empty string
     at = closers.end()
     if at == len(text):
         return None

@@ -18,7 +18,9 @@ from .lookahead import (
     MORE,
     QUOTES,
     Search,
+    SureMatch,
     Tristate,
+    always_matching,
     begins,
     delimiter_after_quote,
     look_ahead,
@@ -46,11 +48,11 @@ _NOTES = {"'": "single_quotes", "`": "single_quotes", "＂": "fullwidth", "＇":
 class _Patterns(NamedTuple):
     """Patterns for strings with one kind of quotes. Special characters are those quotes and what JSON must escape."""
 
-    plain: Search  # content up to the next special character
-    content: Search  # the same, but simple escapes are content as well
+    plain: SureMatch  # content up to the next special character
+    content: SureMatch  # the same, but simple escapes are content as well
     lines: Search  # a control character and the text up to the next special character that is not a control character
     special: Search  # the next special character
-    other: Search  # content in quotes other than `"`: escaping its double quotes makes it strict JSON
+    other: SureMatch  # content in quotes other than `"`: escaping its double quotes makes it strict JSON
 
 
 @cache
@@ -62,11 +64,11 @@ def _patterns(quote: str, may_lack_quote: bool = False) -> _Patterns:
     special = rf"\\\x00-\x1f\ud800-\udfff\"{ends}"
     chars = f"[^{special}]*+"
     return _Patterns(
-        plain=re.compile(rf"{chars}(?:{comma}{chars})*+").match,
-        content=re.compile(rf"{chars}(?:(?:{ESCAPE}|{comma}){chars})*+").match,
+        plain=always_matching(rf"{chars}(?:{comma}{chars})*+"),
+        content=always_matching(rf"{chars}(?:(?:{ESCAPE}|{comma}){chars})*+"),
         lines=re.compile(rf"[\x00-\x1f](?:[^\\\ud800-\udfff\"{ends}]++|{comma})*+").match,
         special=re.compile(f"[{special}]").search,
-        other=re.compile(rf"(?:[^\\\x00-\x1f\ud800-\udfff{ends}]++|\\[\\/bfnrt])*+").match,
+        other=always_matching(rf"(?:[^\\\x00-\x1f\ud800-\udfff{ends}]++|\\[\\/bfnrt])*+"),
     )
 
 
@@ -152,7 +154,6 @@ class StringReader:
 
     def _read_other_run(self, text: str) -> tuple[str, int, bool]:
         plain = self._patterns.other(text)
-        assert plain is not None  # the pattern also matches the empty string
         return plain.group().replace('"', '\\"'), plain.end(), text[plain.end() :] == "\\"
 
     # ---- opening quotes
@@ -292,9 +293,7 @@ class StringReader:
 
     def read_string(self, buf: str, pos: int, final: bool) -> int:
         patterns = self._patterns
-        content = (patterns.plain if self.maybe_key or self._raw else patterns.content)(buf, pos)
-        assert content is not None  # the pattern also matches the empty string
-        at = content.end()
+        at = (patterns.plain if self.maybe_key or self._raw else patterns.content)(buf, pos).end()
         if self.maybe_key:
             at = min(at, pos + _MAX_KEY + 1 - self._pending_size)  # the same limit however the text is chunked
         if at > pos:

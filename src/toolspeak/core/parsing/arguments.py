@@ -72,24 +72,19 @@ class FinalArguments(msgspec.Struct, frozen=True):
     written: JSONValue = None
 
 
-class _Container:
+class _Container(msgspec.Struct, eq=False):
     """An array or object that is being streamed part by part. The outermost one is the object of all arguments."""
 
-    __slots__ = ("changed", "is_list", "key", "notes_start", "path", "raw_start", "schema", "sent", "size", "waits")
-
-    def __init__(
-        self, schema: ValueSchema, is_list: bool = False, path: Path = (), raw_start: int = 0, notes_start: int = 0
-    ) -> None:
-        self.schema = schema
-        self.is_list = is_list
-        self.path = path
-        self.raw_start = raw_start  # where the container begins in the raw text
-        self.notes_start = notes_start  # number of notes before the container
-        self.key = ""  # the key of the current property
-        self.size = 0  # number of parts that have been emitted
-        self.sent: set[str] = set()  # keys of the properties that have been emitted
-        self.changed: JSONObject = {}  # properties that were coerced, with their new values
-        self.waits = False  # a property waits for the end of the object
+    schema: ValueSchema
+    is_list: bool = False
+    path: Path = ()
+    raw_start: int = 0  # where the container begins in the raw text
+    notes_start: int = 0  # number of notes before the container
+    key: str = ""  # the key of the current property
+    size: int = 0  # number of parts that have been emitted
+    sent: set[str] = set()  # keys of the properties that have been emitted
+    changed: JSONObject = {}  # properties that were coerced, with their new values
+    waits: bool = False  # a property waits for the end of the object
 
     @property
     def part_path(self) -> Path:

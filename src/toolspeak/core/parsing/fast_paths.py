@@ -17,6 +17,7 @@ from ..events import CallArgs, Event
 from ..json_repair.containers import MAX_SIZE, Allowance
 from ..json_repair.fast_path import SPACES, TEXT_CHAR, WORD
 from ..json_repair.literals import escape_text, has_surrogate
+from ..json_repair.lookahead import SureMatch, always_matching
 from ..types import JSONObject, JSONValue
 
 Search: TypeAlias = Callable[..., re.Match[str] | None]
@@ -178,7 +179,7 @@ _PAIR = rf"\\u[dD][89abAB]{_HEX}{{2}}\\u[dD][c-fC-F]{_HEX}{{2}}"
 _ESCAPE = rf"\\(?:[\"\\/bfnrt]|u(?![dD][89a-fA-F]){_HEX}{{4}})|{_PAIR}"
 
 
-def _content(controls: str) -> Callable[..., re.Match[str]]:
+def _content(controls: str) -> SureMatch:
     """Return a function that matches the longest prefix of a text that is content of a string; it may be empty.
 
     The content includes escapes. It excludes `controls`, and a comma before a quote, because the closing quote may be
@@ -186,7 +187,7 @@ def _content(controls: str) -> Callable[..., re.Match[str]]:
     """
     chars = rf"[^\"\\{controls}\ud800-\udfff,]*+"
     pattern = rf"{chars}(?:(?:{_ESCAPE}|,(?={_SPACE}{{0,64}}[^ \t\r\n\"])){chars})*+"
-    return cast("Callable[..., re.Match[str]]", re.compile(pattern).match)
+    return always_matching(pattern)
 
 
 _strict = _content(controls=r"\x00-\x1f")

@@ -40,45 +40,25 @@ _PYTHON_TAIL = re.compile(r"[\s.)\]}*_`~\"']*").fullmatch
 _INLINE_TAIL = re.compile(r"[\s.,;:!?)*_`~\"']*").fullmatch
 
 
-class TextPosition:
+class TextPosition(msgspec.Struct, eq=False):
     """The scanner's position in the text, as far as it matters for the text that follows."""
 
-    __slots__ = (
-        "answer_started",
-        "at_line_start",
-        "blank_line_above",
-        "example_count",
-        "example_kind",
-        "example_left",
-        "fence",
-        "has_definitions",
-        "in_aside",
-        "indent",
-        "last_char",
-        "line_head",
-        "line_is_blank",
-        "previous_char",
-        "reasoning",
-        "tick_runs",
-    )
-
-    def __init__(self) -> None:
-        self.at_line_start = True  # only white space or calls on this line so far
-        self.line_is_blank = True  # only white space on this line so far
-        self.answer_started = False  # text other than white space has been passed on
-        self.fence = ""  # the backticks, tildes or tag that opened the surrounding code fence
-        self.tick_runs = 0  # runs of backticks on this line; an odd number means inline code
-        self.last_char = ""
-        self.previous_char = ""  # the character before `last_char`
-        self.line_head = ""  # the first visible character of this line
-        self.blank_line_above = False
-        self.indent = 0  # columns of white space at the start of this line
-        self.example_left = 0  # maximum remaining length of the surrounding comment or example element
-        self.example_count = 0  # number of comments and example elements so far
-        self.example_kind: Example = "comment"
-        self.has_definitions = False  # a line of the answer defines or imports a function
-        self.reasoning = False
-        self.in_aside = False  # after a reasoning tag in the middle of a line, where calls do not count
+    at_line_start: bool = True  # only white space or calls on this line so far
+    line_is_blank: bool = True  # only white space on this line so far
+    answer_started: bool = False  # text other than white space has been passed on
+    fence: str = ""  # the backticks, tildes or tag that opened the surrounding code fence
+    tick_runs: int = 0  # runs of backticks on this line; an odd number means inline code
+    last_char: str = ""
+    previous_char: str = ""  # the character before `last_char`
+    line_head: str = ""  # the first visible character of this line
+    blank_line_above: bool = False
+    indent: int = 0  # columns of white space at the start of this line
+    example_left: int = 0  # maximum remaining length of the surrounding comment or example element
+    example_count: int = 0  # number of comments and example elements so far
+    example_kind: Example = "comment"
+    has_definitions: bool = False  # a line of the answer defines or imports a function
+    reasoning: bool = False
+    in_aside: bool = False  # after a reasoning tag in the middle of a line, where calls do not count
 
     @property
     def in_code(self) -> bool:

@@ -19,10 +19,4 @@ DIALECT = Dialect(
         "tool_code": Opening("action", call_prefix="print("),
     },
     forms={"named_fence": _FENCE},
-    examples=(
-        '```json action\n{"tool": "get_weather", "parameters": {"city": "Paris", "days": 3}}\n```',
-        'I will look at the forecast.\n\n```json action\n{\n  "tool": "get_weather",\n  "parameters": {\n'
-        '    "city": "Paris",\n    "days": 3\n  }\n}\n```',
-        '```tool_code\nprint(get_weather(city="Paris", days=3))\n```',
-    ),
 )

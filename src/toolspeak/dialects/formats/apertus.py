@@ -12,9 +12,4 @@ DIALECT = Dialect(
     families="Apertus",
     rank=36,
     tags={"|tools_prefix|": Opening("apertus", ends=tokens("tools_suffix"), keyed=True)},
-    examples=(
-        '<|tools_prefix|>[{"get_weather": {"city": "Paris", "days": 3}}]<|tools_suffix|>',
-        "<|inner_prefix|>The user wants a forecast.<|inner_suffix|>"
-        '<|tools_prefix|>[{"get_weather": {"city": "Paris", "days": 3}}]<|tools_suffix|>',
-    ),
 )

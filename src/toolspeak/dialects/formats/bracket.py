@@ -14,9 +14,4 @@ DIALECT = Dialect(
         for name in ("TOOL_CALL", "tool_call", "FUNCTION_CALL", "function_call")
     },
     lines={"TOOL_CALL\n": Opening("bracket", stops=("/TOOL_CALL",))},
-    examples=(
-        '[TOOL_CALL]{"name": "get_weather", "arguments": {"city": "Paris", "days": 3}}[/TOOL_CALL]',
-        '[TOOL_CALL]\n{tool => "get_weather", args => {\n  --city "Paris"\n  --days 3\n}}\n[/TOOL_CALL]',
-        '[TOOL_CALL] { "tool": "get_weather", "args": { "city": "Paris", "days": 3 } } [/TOOL_CALL]',
-    ),
 )

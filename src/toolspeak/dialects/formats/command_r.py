@@ -16,10 +16,4 @@ DIALECT = Dialect(
     families="Command R7B, A",
     rank=23,
     tags=tag_openings("command_r", "|START_ACTION|", ends=tokens("END_ACTION")),
-    examples=(
-        '<|START_ACTION|>[\n    {"tool_call_id": "0", "tool_name": "get_weather", "parameters": '
-        '{"city": "Paris", "days": 3}}\n]<|END_ACTION|>',
-        "<|START_THINKING|>I will look at the forecast.<|END_THINKING|><|START_ACTION|>["
-        '{"tool_call_id": "0", "tool_name": "get_weather", "parameters": {"city": "Paris", "days": 3}}]<|END_ACTION|>',
-    ),
 )

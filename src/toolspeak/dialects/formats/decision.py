@@ -9,9 +9,4 @@ DIALECT = Dialect(
     style=lambda calls, nonce: signed_json({"tools": call_rows(calls)}, nonce),
     families="two-phase emulation",
     rank=11,
-    examples=(
-        '{"tools": [{"name": "get_weather", "arguments": {"city": "Paris", "days": 3}}]}',
-        '{\n  "tools": [\n    {\n      "name": "get_weather",\n      "arguments": {\n        "city": "Paris",\n'
-        '        "days": 3\n      }\n    }\n  ]\n}',
-    ),
 )

@@ -19,10 +19,4 @@ DIALECT = Dialect(
     rank=19,
     tags=tag_openings("deepseek", "|tool_calls_begin|", ends=tokens("tool_call_end", "tool_calls_end")),
     separators=frozenset({"|tool_call_begin|", "|tool_sep|", "|tool_call_end|"}),
-    examples=(
-        "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather\n```json\n"
-        '{"city": "Paris", "days": 3}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜><｜end▁of▁sentence｜>',
-        '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>{"city": "Paris", "days": 3}'
-        "<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
-    ),
 )

@@ -11,8 +11,4 @@ DIALECT = Dialect(
     result=("[TOOL_RESULTS]", "[/TOOL_RESULTS]"),
     families="Devstral, Ministral",
     rank=18,
-    examples=(
-        '[TOOL_CALLS]get_weather[ARGS]{"city": "Paris", "days": 3}',
-        '[THINK]The user wants a forecast.[/THINK][TOOL_CALLS]get_weather[ARGS]{"city": "Paris", "days": 3}</s>',
-    ),
 )

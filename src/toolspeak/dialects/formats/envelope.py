@@ -9,8 +9,4 @@ DIALECT = Dialect(
     style=lambda calls, nonce: signed_json({"calls": call_rows(calls), "reply": ""}, nonce),
     families="constrained emulation",
     rank=12,
-    examples=(
-        '{"calls": [{"name": "get_weather", "arguments": {"city": "Paris", "days": 3}}], "reply": ""}',
-        '{"calls":[{"name":"get_weather","arguments":{"city":"Paris","days":3}}]}',
-    ),
 )

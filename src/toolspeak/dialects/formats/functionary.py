@@ -9,8 +9,4 @@ DIALECT = Dialect(
     style=each_call(function_element),
     families="Functionary 3.1",
     rank=24,
-    examples=(
-        '<function=get_weather>{"city": "Paris", "days": 3}</function>',
-        'I will look.\n<function=get_weather>{"city": "Paris", "days": 3}</function><|eom_id|>',
-    ),
 )

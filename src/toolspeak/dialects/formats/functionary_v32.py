@@ -15,8 +15,4 @@ DIALECT = Dialect(
     families="Functionary 3.2",
     rank=37,
     forms={"recipient": Opening("functionary", one_call=True)},
-    examples=(
-        '>>>get_weather\n{"city": "Paris", "days": 3}',
-        '>>>all\nI will look.>>>get_weather\n{"city": "Paris", "days": 3}<|eot_id|>',
-    ),
 )

@@ -15,9 +15,4 @@ DIALECT = Dialect(
     families="FunctionGemma",
     rank=27,
     tags={"start_function_call": Opening("functiongemma", stops=("<end_function_call>",))},
-    examples=(
-        "<start_function_call>call:get_weather{city:<escape>Paris<escape>,days:3}<end_function_call>",
-        "I will look.<start_function_call>call:get_weather{days:3,city:<escape>Paris<escape>}<end_function_call>"
-        "<start_function_response>",
-    ),
 )

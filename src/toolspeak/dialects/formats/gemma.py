@@ -13,9 +13,4 @@ DIALECT = Dialect(
     families="Gemma 4",
     rank=26,
     tags=tag_openings("gemma", "|tool_call", ends=("<tool_call|>",)),
-    examples=(
-        '<|tool_call>call:get_weather{city:<|"|>Paris<|"|>,days:3}<tool_call|>',
-        '<|channel>thought\nThe user wants a forecast.<channel|><|tool_call>call:get_weather{city: "Paris", days: 3}'
-        "<tool_call|>",
-    ),
 )

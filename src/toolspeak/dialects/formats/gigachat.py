@@ -12,9 +12,4 @@ DIALECT = Dialect(
     tags=tag_openings("gigachat", "|function_call|", "|message_sep|", preamble="function call"),
     lines={"function call{": Opening("gigachat", "weak", one_call=True, overlap=1)},
     separators=frozenset({"|message|", "|role_sep|"}),
-    examples=(
-        'I will look.<|function_call|>{"name": "get_weather", "arguments": {"city": "Paris", "days": 3}}',
-        "<|message_sep|>\n\nfunction call<|role_sep|>\n"
-        '{"name": "get_weather", "arguments": {"city": "Paris", "days": 3}}',
-    ),
 )

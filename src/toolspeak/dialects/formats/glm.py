@@ -22,10 +22,4 @@ DIALECT = Dialect(
     style=each_between("<tool_call>", _call, "</tool_call>"),
     families="GLM 4.5 and later, Poolside",
     rank=8,
-    examples=(
-        "<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Paris</arg_value>\n<arg_key>days</arg_key>\n"
-        "<arg_value>3</arg_value>\n</tool_call>",
-        "<tool_call>get_weather<arg_key>city</arg_key><arg_value>Paris</arg_value><arg_key>days</arg_key>"
-        "<arg_value>3</arg_value></tool_call>",
-    ),
 )

@@ -14,8 +14,4 @@ DIALECT = Dialect(
         **tag_openings("granite", "|tool_call|"),
         "function_call": Opening("granite", stops=("</function_call>",), open_ended=True),
     },
-    examples=(
-        '<|tool_call|>[{"name": "get_weather", "arguments": {"city": "Paris", "days": 3}}]',
-        '<function_call> {"name": "get_weather", "arguments": {"city": "Paris", "days": 3}}',
-    ),
 )

@@ -22,11 +22,4 @@ DIALECT = Dialect(
     tags=dict.fromkeys(("|channel|", "|start|", "|begin|"), _HEADER),
     lines=dict.fromkeys(("to=functions.", "to="), _HEADER),
     reader=ChannelReader,
-    examples=(
-        "<|channel|>analysis<|message|>The user wants a forecast.<|end|><|start|>assistant<|channel|>commentary "
-        'to=functions.get_weather <|constrain|>json<|message|>{"city": "Paris", "days": 3}<|call|>',
-        "<|start|>assistant to=functions.get_weather<|channel|>commentary <|constrain|>json<|message|>"
-        '{"city":"Paris","days":3}<|call|>',
-        ' to=functions.get_weather<|channel|>commentary json<|message|>{"city": "Paris", "days": 3}',
-    ),
 )

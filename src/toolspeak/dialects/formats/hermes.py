@@ -15,10 +15,4 @@ DIALECT = Dialect(
         ),
         "tool_code": Opening("hermes", stops=("</tool_code>",), call_prefix="print("),
     },
-    examples=(
-        '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris", "days": 3}}\n</tool_call>',
-        '<think>\nThe user wants a forecast.\n</think>\n\n<tool_call>\n{"name": "get_weather", "arguments": '
-        '{"city": "Paris", "days": 3}}\n</tool_call><|im_end|>',
-        "<tool_call>\n{'arguments': {'city': 'Paris', 'days': 3}, 'name': 'get_weather'}\n</tool_call>",
-    ),
 )

@@ -9,9 +9,4 @@ DIALECT = Dialect(
     families="Inkling",
     rank=34,
     tags=tag_openings("inkling", "|content_invoke_tool_json|"),
-    examples=(
-        '<|content_invoke_tool_json|>{"name":"get_weather","args":{"city":"Paris","days":3}}<|end_message|>',
-        '<|message_model|><|content_invoke_tool_json|>{"name": "get_weather", "args": {"city": "Paris", "days": 3}}'
-        "<|end_message|>",
-    ),
 )

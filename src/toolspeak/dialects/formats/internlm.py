@@ -10,9 +10,4 @@ DIALECT = Dialect(
     rank=33,
     tags=tag_openings("internlm", "|action_start|", ends=tokens("action_end")),
     separators=frozenset({"|plugin|"}),
-    examples=(
-        '<|action_start|><|plugin|>\n{"name": "get_weather", "parameters": {"city": "Paris", "days": 3}}<|action_end|>',
-        'I will look.<|action_start|> <|plugin|>\n{"name": "get_weather", "parameters": {"city": "Paris", "days": 3}}'
-        "<|action_end|>\n",
-    ),
 )

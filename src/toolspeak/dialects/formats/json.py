@@ -9,10 +9,4 @@ DIALECT = Dialect(
         "object": Opening("json", "bare", at_mark=True, one_call=True),
         "keyed_object": Opening("json", "weak", at_mark=True, one_call=True, keyed=True),
     },
-    examples=(
-        '{"name": "get_weather", "parameters": {"city": "Paris", "days": 3}}',
-        '{"get_weather": {"city": "Paris", "days": 3}}',
-        '{"tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "get_weather", "arguments": '
-        '"{\\"city\\": \\"Paris\\", \\"days\\": 3}"}}]}',
-    ),
 )

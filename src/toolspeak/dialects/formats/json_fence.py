@@ -6,8 +6,4 @@ from ..dialect import Dialect
 DIALECT = Dialect(
     "json_fence",
     fences=dict.fromkeys(("", "json", "jsonc", "json5", "JSON"), Opening("json_fence", "weak")),
-    examples=(
-        '```json\n{"name": "get_weather", "arguments": {"city": "Paris", "days": 3}}\n```',
-        '```\n{"tool": "get_weather", "args": {"city": "Paris", "days": 3}}\n```',
-    ),
 )

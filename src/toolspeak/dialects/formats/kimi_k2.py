@@ -20,12 +20,4 @@ DIALECT = Dialect(
         "|tool_call_begin|",
         ends=tokens("tool_call_end", "tool_calls_section_end"),
     ),
-    examples=(
-        "<|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0<|tool_call_argument_begin|>"
-        '{"city": "Paris", "days": 3}<|tool_call_end|><|tool_calls_section_end|>',
-        "I will look. <|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0 "
-        '<|tool_call_argument_begin|> {"city": "Paris", "days": 3} <|tool_call_end|> <|tool_calls_section_end|>',
-        '<|tool_call_begin|>functions.get_weather:0<|tool_call_argument_begin|>{"city": "Paris", "days": 3}'
-        "<|tool_call_end|>",
-    ),
 )

@@ -28,11 +28,4 @@ DIALECT = Dialect(
     families="Kimi K3",
     rank=21,
     tags={"|open|tools": Opening("kimi_k3"), "|open|call": Opening("kimi_k3", at_mark=True, one_call=True)},
-    examples=(
-        '<|open|>tools<|sep|><|open|>call tool="get_weather" index="1"<|sep|>'
-        '<|open|>argument key="city" type="string"<|sep|>Paris<|close|>argument<|sep|>'
-        '<|open|>argument key="days" type="number"<|sep|>3<|close|>argument<|sep|>'
-        "<|close|>call<|sep|><|close|>tools<|sep|>",
-        '<|open|>call tool="get_weather" index="1"<|sep|>{"city": "Paris", "days": 3}<|close|>call<|sep|>',
-    ),
 )

@@ -11,8 +11,4 @@ DIALECT = Dialect(
     families="LFM2",
     rank=15,
     tags=tag_openings("lfm2", "|tool_call_start|", ends=tokens("tool_call_end")),
-    examples=(
-        '<|tool_call_start|>[get_weather(city="Paris", days=3)]<|tool_call_end|>',
-        "<|tool_call_start|>[get_weather(city='Paris', days=3)]<|tool_call_end|>I will look.<|im_end|>",
-    ),
 )

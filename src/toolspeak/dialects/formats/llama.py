@@ -9,9 +9,4 @@ DIALECT = Dialect(
     families="Llama 3.1 to 3.3",
     rank=13,
     tags=tag_openings("llama", "|python_tag|", "|python_start|", ends=tokens("eom_id", "eot_id", "python_end")),
-    examples=(
-        '<|python_tag|>{"name": "get_weather", "parameters": {"city": "Paris", "days": 3}}<|eom_id|>',
-        '<|python_tag|>{"type": "function", "name": "get_weather", "parameters": {"city": "Paris", "days": "3"}}',
-        '<|python_start|>[get_weather(city="Paris", days=3)]<|python_end|>',
-    ),
 )

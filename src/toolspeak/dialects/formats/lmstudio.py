@@ -13,8 +13,4 @@ DIALECT = Dialect(
     rank=35,
     literals={"[TOOL_REQUEST]": Opening("lmstudio", stops=_STOPS)},
     forms={"named_request": Opening("lmstudio", "weak", stops=_STOPS)},
-    examples=(
-        '[TOOL_REQUEST]{"name": "get_weather", "arguments": {"city": "Paris", "days": 3}}[END_TOOL_REQUEST]',
-        'I will look.\n[get_weather]\n{"city": "Paris", "days": 3}\n[END_TOOL_REQUEST]',
-    ),
 )

@@ -11,10 +11,4 @@ DIALECT = Dialect(
     after="\n</minimax:tool_call>",
     families="MiniMax M2",
     rank=5,
-    examples=(
-        '<minimax:tool_call>\n<invoke name="get_weather">\n<parameter name="city">Paris</parameter>\n'
-        '<parameter name="days">3</parameter>\n</invoke>\n</minimax:tool_call>',
-        ']<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name="get_weather">]<]minimax[>[<city>Paris'
-        "]<]minimax[>[</city>]<]minimax[>[<days>3]<]minimax[>[</days>]<]minimax[>[</invoke>\n]<]minimax[>[</tool_call>",
-    ),
 )

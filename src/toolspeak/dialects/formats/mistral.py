@@ -15,9 +15,4 @@ DIALECT = Dialect(
     rank=17,
     literals={"[TOOL_CALLS]": _OPENING},
     lines={"TOOL_CALLS[": Opening("mistral", "weak", open_ended=True, overlap=1)},
-    examples=(
-        '[TOOL_CALLS][{"name": "get_weather", "arguments": {"city": "Paris", "days": 3}}]',
-        '[TOOL_CALLS] [{"name": "get_weather", "arguments": {"city": "Paris", "days": 3}, "id": "D681PevKs"}]</s>',
-        '[TOOL_CALLS]get_weather[CALL_ID]D681PevKs[ARGS]{"city": "Paris", "days": 3}',
-    ),
 )

@@ -11,9 +11,4 @@ DIALECT = Dialect(
     families="Nemotron Nano 2",
     rank=29,
     tags=tag_openings("nemotron", "TOOLCALL"),
-    examples=(
-        '<TOOLCALL>[{"name": "get_weather", "arguments": {"city": "Paris", "days": 3}}]</TOOLCALL>',
-        "<think>\nThe user wants a forecast.\n</think>\n\n"
-        '<TOOLCALL>[{"name": "get_weather", "arguments": {"city": "Paris", "days": 3}}]</TOOLCALL>',
-    ),
 )

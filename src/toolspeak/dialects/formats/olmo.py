@@ -11,8 +11,4 @@ DIALECT = Dialect(
     after="</function_calls>",
     families="OLMo 3",
     rank=16,
-    examples=(
-        '<function_calls>get_weather(city="Paris", days=3)</function_calls>',
-        "<function_calls>\nget_weather(city='Paris', days=3)\n</function_calls><|im_end|>",
-    ),
 )

@@ -13,8 +13,4 @@ DIALECT = Dialect(
     families="Phi-4-mini, Firefunction",
     rank=25,
     lines={"functools[": Opening("phi", overlap=1)},
-    examples=(
-        'functools[{"name": "get_weather", "arguments": {"city": "Paris", "days": 3}}]',
-        ' functools[{"name": "get_weather", "arguments": {"city": "Paris", "days": 3}}]',
-    ),
 )

@@ -13,5 +13,4 @@ DIALECT = Dialect(
     families="Llama 3.2 and 4",
     rank=14,
     forms={"python_list": Opening("pythonic", "bare", at_mark=True, one_call=True)},
-    examples=("[get_weather(city='Paris', days=3)]", '[get_weather(city="Paris", days=3)]<|eot_id|>'),
 )

@@ -21,13 +21,4 @@ DIALECT = Dialect(
     style=each_between("<tool_call>", _function, "</tool_call>"),
     families="Qwen3-Coder, Nemotron 3, Step 3.5, Seed",
     rank=7,
-    examples=(
-        "<tool_call>\n<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n<parameter=days>\n3\n</parameter>\n"
-        "</function>\n</tool_call>",
-        "<seed:tool_call>\n<function=get_weather>\n<parameter=city>Paris</parameter>\n<parameter=days>3</parameter>\n"
-        "</function>\n</seed:tool_call>",
-        "I will look.\n"
-        "<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n<parameter=days>\n3\n</parameter>\n"
-        "</function>\n</tool_call>",
-    ),
 )

@@ -23,9 +23,4 @@ DIALECT = Dialect(
     # Unless the word after `Action` is the nonce, it is a wrong one.
     forms={"signed_action": Opening("react", wrong_nonce=True)},
     reader=ReactReader,
-    examples=(
-        'Thought: I need the forecast.\nAction: get_weather\nAction Input: {"city": "Paris", "days": 3}\n',
-        '✿FUNCTION✿: get_weather\n✿ARGS✿: {"city": "Paris", "days": 3}\n✿RESULT✿',
-        'Action: get_weather(city="Paris", days=3)',
-    ),
 )

@@ -7,9 +7,4 @@ DIALECT = Dialect(
     families="Solar Open, Sarashina",
     tags=tag_openings("solar", "|tool_calls|", "|tool_call:begin|", ends=tokens("tool_call:end", "calls")),
     separators=frozenset({"|tool_call:begin|", "|tool_call:end|"}),
-    examples=(
-        "<|tool_call:begin|>x9<|tool_call:name|>get_weather<|tool_call:args|>"
-        '{"city": "Paris", "days": 3}<|tool_call:end|>',
-        "<|tool_calls|>[{'name': 'get_weather', 'arguments': {'city': 'Paris', 'days': 3}}]",
-    ),
 )

@@ -16,9 +16,4 @@ DIALECT = Dialect(
     },
     # A tag that lacks its `<`.
     lines={'invoke name="': _OPENING},
-    examples=(
-        '<function name="get_weather"><param name="city">Paris</param><param name="days">3</param></function>',
-        '<tool_name>get_weather</tool_name>\n<parameters>{"city": "Paris", "days": 3}</parameters>',
-        '<tool>get_weather</tool><tool_input>{"city": "Paris", "days": 3}</tool_input>',
-    ),
 )

@@ -10,8 +10,4 @@ DIALECT = Dialect(
     result=("```json result\n", "\n```"),
     families="goose, forge",
     rank=1,
-    examples=(
-        '{"tool": "get_weather", "args": {"city": "Paris", "days": 3}}',
-        'I will look at the forecast.\n{"tool": "get_weather", "args": {"city": "Paris", "days": 3}}\n',
-    ),
 )

@@ -39,9 +39,4 @@ DIALECT = Dialect(
     families="Cline, Roo, Morph",
     rank=9,
     forms={"tool_tag": Opening("tool_tag", at_mark=True, one_call=True)},
-    examples=(
-        "<get_weather>\n<city>Paris</city>\n<days>3</days>\n</get_weather>",
-        "I will look.\n\n<get_weather>\n<city>\nParis\n</city>\n<days>\n3\n</days>\n</get_weather>",
-        '<get_weather>{"city": "Paris", "days": 3}</get_weather>',
-    ),
 )

@@ -24,9 +24,4 @@ DIALECT = Dialect(
         **tag_openings("tool_use", "tool_use", "tool-use"),
         "use_mcp_tool": Opening("tool_use", stops=("</use_mcp_tool>",), tool_first=True),
     },
-    examples=(
-        '<tool_use>\n  <name>get_weather</name>\n  <arguments>{"city": "Paris", "days": 3}</arguments>\n</tool_use>',
-        "<use_mcp_tool>\n<server_name>weather</server_name>\n<tool_name>get_weather</tool_name>\n"
-        '<arguments>\n{"city": "Paris", "days": 3}\n</arguments>\n</use_mcp_tool>',
-    ),
 )

@@ -6,8 +6,4 @@ from ..dialect import Dialect
 DIALECT = Dialect(
     "tools",
     tags={"tools": Opening("tools", "weak", ("</tools>", "</tool_call>"), single=True)},
-    examples=(
-        '<tools>{"name": "get_weather", "arguments": {"city": "Paris", "days": 3}}</tools>',
-        '<tools>\n\n  {"name": "get_weather", "arguments": {"city": "Paris", "days": 3}}  \n</tools>',
-    ),
 )

@@ -11,8 +11,4 @@ DIALECT = Dialect(
     ),
     families="xLAM",
     rank=31,
-    examples=(
-        '[{"name": "get_weather", "arguments": {"city": "Paris", "days": 3}}]',
-        '<think>The user wants a forecast.</think>[{"name": "get_weather", "arguments": {"city": "Paris", "days": 3}}]',
-    ),
 )

@@ -11,8 +11,7 @@ import msgspec
 from ...core.parsing.arguments import to_json
 from ...core.types import JSONObject, ToolCall
 from ...dialects.registry import render_calls
-from .expressions import Alt, Chars, Expr, GrammarRule, Literally, Ref, Repeat, Seq
-from .grammars import GrammarBuilder, gbnf_text
+from .grammars import Alt, Chars, Expr, GrammarBuilder, GrammarRule, Literally, Ref, Repeat, Seq, gbnf_text
 from .shapes import Ledger, Shape
 
 #: Placeholder arguments. The key is a plain identifier, because some dialects quote or escape other keys.

@@ -5,19 +5,89 @@ most one space after commas and colons, and with object members in schema order.
 so even a model that repeats itself eventually stops.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias, assert_never
 
 import msgspec
 
 from ...core.schema.json_values import json_text
-from .expressions import Alt, Chars, Expr, GrammarRule, Literally, Ref, Repeat, Seq, alt, maybe, seq, token
 from .shapes import MAX_ITEMS, MAX_STRING, AnyValue, Array, Fixed, Ledger, Member, Number, Object, Shape, Text, Union
 
 #: The longest single repetition, in characters. Longer ones are split into blocks.
 _MAX_REPEAT = 1024
 #: Maximum nesting depth of a value that has no schema.
 ANY_DEPTH = 3
+
+# ---- expressions and rules, independent of any grammar language
+
+
+class Literally(msgspec.Struct, frozen=True, tag=True):
+    """Literal text."""
+
+    text: str
+
+
+class Chars(msgspec.Struct, frozen=True, tag=True):
+    """A character class, negated if `outside` is set. Each range is a string of two characters: first and last."""
+
+    ranges: tuple[str, ...]
+    outside: bool = False
+
+
+class Ref(msgspec.Struct, frozen=True, tag=True):
+    """A reference to a rule. A token rule may only refer to tokens."""
+
+    name: str
+    token: bool = False
+
+
+class Seq(msgspec.Struct, frozen=True, tag=True):
+    """Expressions that follow one another."""
+
+    parts: tuple[Expr, ...]
+
+
+class Alt(msgspec.Struct, frozen=True, tag=True):
+    """A choice between alternative expressions."""
+
+    options: tuple[Expr, ...]
+
+
+class Repeat(msgspec.Struct, frozen=True, tag=True):
+    """A bounded repetition. Unless it is just optional, the part must be a character or a rule: llama.cpp copies it."""
+
+    part: Expr
+    low: int
+    high: int
+
+
+Expr: TypeAlias = Literally | Chars | Ref | Seq | Alt | Repeat
+
+
+class GrammarRule(msgspec.Struct, frozen=True):
+    """A named expression."""
+
+    name: Ref
+    body: Expr
+
+
+def seq(*parts: Expr) -> Expr:
+    return parts[0] if len(parts) == 1 else Seq(parts)
+
+
+def alt(options: Sequence[Expr]) -> Expr:
+    return options[0] if len(options) == 1 else Alt(tuple(options))
+
+
+def maybe(*parts: Expr) -> Expr:
+    return Repeat(seq(*parts), 0, 1)
+
+
+def token(name: str) -> Ref:
+    return Ref(name, True)
+
 
 # ---- rules of JSON
 

@@ -6,7 +6,7 @@ import msgspec
 
 from ...core.bounded_cache import TextCache
 from ...core.text import estimate_tokens
-from ...core.types import JSONValue, Media, Message, Part, Request, TextPart, Tool
+from ...core.types import JSONValue, Media, Message, Part, Request, TextPart
 
 #: Tokens around each message, call and result: role, name, id and the marks of the chat template.
 _FRAME_TOKENS = 6
@@ -53,11 +53,8 @@ def messages_tokens(messages: Iterable[Message]) -> int:
 
 def request_tokens(request: Request) -> int:
     """Estimate the tokens of a request: its messages and its tools."""
-    return messages_tokens(request.messages) + (tools_tokens(request.tools) if request.tools else 0)
-
-
-def tools_tokens(tools: tuple[Tool, ...]) -> int:
-    return _json_tokens([(tool.name, tool.description, tool.parameters) for tool in tools])
+    tools = [(tool.name, tool.description, tool.parameters) for tool in request.tools]
+    return messages_tokens(request.messages) + (_json_tokens(tools) if tools else 0)
 
 
 def _json_tokens(value: JSONValue) -> int:

@@ -14,6 +14,7 @@ import msgspec
 
 from ...core.types import JSONObject, JSONValue, is_array, is_object, require
 from ...errors import ConfigError
+from ..data_files import read_toml
 
 Capability: TypeAlias = Literal["none", "openai", "advanced"]
 Constraint: TypeAlias = Literal["", "openai_strict", "json_schema", "gbnf", "lark"]
@@ -316,11 +317,8 @@ def _split_fields(row: JSONObject, kind: type[msgspec.Struct]) -> tuple[JSONObje
 @cache
 def builtin_table() -> Table:
     """Load the built-in profile table."""
-    # Imported here because this import takes longer than the rest of the module.
-    from importlib.resources import files
-
-    text = files("toolspeak.engine.planning").joinpath("profiles.toml").read_text(encoding="utf-8")
-    return read_table(text, "profiles.toml", dialects=False)  # a test checks the dialects
+    source = read_toml("planning/profiles.toml", dict[str, JSONValue])
+    return read_table(source, "profiles.toml", dialects=False)  # a test checks the dialects
 
 
 # ---- names and hosts

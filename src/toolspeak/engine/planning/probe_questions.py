@@ -158,25 +158,25 @@ def native_question(
 
 def inline_question(route: ProbeRoute, trait: Trait, task: LookupTask, dialect: str, nonce: str) -> ProbeQuestion:
     """Build a question that describes the tool in the prompt and asks for calls in a dialect."""
-    return _emulated_question(route, trait, task, "inline", nonce, dialect=dialect)
+    return _emulated_question(route, trait, task, nonce, dialect=dialect)
 
 
 def envelope_question(route: ProbeRoute, task: LookupTask, flavour: Flavour, nonce: str) -> ProbeQuestion:
     """Build a question whose answer is constrained to an envelope document."""
-    return _emulated_question(route, "envelope", task, "envelope", nonce, flavour=flavour)
+    return _emulated_question(route, "envelope", task, nonce, flavour=flavour)
 
 
 def _emulated_question(
     route: ProbeRoute,
     trait: Trait,
     task: LookupTask,
-    phase: Literal["inline", "envelope"],
     nonce: str,
     dialect: str = "",
     flavour: Flavour | Literal[""] = "",
 ) -> ProbeQuestion:
     """Build a question with the request builder that real turns use."""
     request = _request(route, (_user(task.text),), tools=(TOOL,))
+    phase = "envelope" if flavour else "inline"
     settings = Settings(mode="force", plan=phase, dialect=dialect, contract_budget=_BUDGET)
     match = ProfileMatch(Profile(system_role=route.system_role, constraint=flavour), "probe", "")
     planned = plan(request, match, settings)

@@ -17,15 +17,12 @@ from .history import Projection, results_of
 MISSING_RESULT = "No result was recorded: the call was interrupted. It may or may not have been carried out."
 
 
-class _Slot:
+class _Slot(msgspec.Struct, eq=False):
     """A call and its results. Each result has the position of the message that contains it."""
 
-    __slots__ = ("call", "original_id", "results")
-
-    def __init__(self, call: ToolCall, original_id: str) -> None:
-        self.call = call
-        self.original_id = original_id
-        self.results: list[tuple[int, ToolResult]] = []
+    call: ToolCall
+    original_id: str
+    results: list[tuple[int, ToolResult]] = []
 
 
 class _CallTurn:

@@ -200,35 +200,28 @@ def _text_size(message: Message) -> int:
 _rendered = _RenderedGroups()
 
 
-def _media_line(part: Media, notes: dict[Note, None]) -> TextPart:
-    """Return the line of text that replaces a medium, and add a note on it."""
+def _media_part(part: Media, media: Container[str], notes: dict[Note, None]) -> Part:
+    """Return a medium, or a line of text in its place if the model does not accept it, with a note."""
+    if part.kind in media:
+        return part
     notes[Note("media_replaced", f"the model does not accept {part.kind}; it was replaced with a line of text")] = None
     return TextPart(f"[{part.kind} left out: this model cannot read it]")
 
 
-class _HistoryRenderer:
+class _HistoryRenderer(msgspec.Struct, eq=False):
     """Renders the calls and results of one conversation as text."""
 
-    def __init__(
-        self,
-        calls: Callable[[tuple[ToolCall, ...]], str],
-        result: Callable[[str], str],
-        ask: str,
-        nonce: str | None,
-        media: Container[str],
-        max_result: int,
-    ) -> None:
-        self._calls = calls
-        self._result = result
-        self._ask = ask
-        self._nonce = nonce
-        self._media = media
-        self._max_result = max_result
-        self._past_calls: dict[str, tuple[int, ToolCall]] = {}  # by id; the number is the position in the message
-        self._results: list[ToolResult] = []  # not yet rendered, possibly out of order
-        self._messages: list[Message] = []
-        self._open = False  # whether the last message has results and user text may follow
-        self._notes: dict[Note, None] = {}
+    _calls: Callable[[tuple[ToolCall, ...]], str]
+    _result: Callable[[str], str]
+    _ask: str
+    _nonce: str | None
+    _media: Container[str]
+    _max_result: int
+    _past_calls: dict[str, tuple[int, ToolCall]] = {}  # by id; the number is the position in the message
+    _results: list[ToolResult] = []  # not yet rendered, possibly out of order
+    _messages: list[Message] = []
+    _open: bool = False  # whether the last message has results and user text may follow
+    _notes: dict[Note, None] = {}
 
     def render(self, messages: tuple[Message, ...]) -> Projection:
         for message in messages:
@@ -292,16 +285,11 @@ class _HistoryRenderer:
             self._note("specials_neutralised", "control tokens or call markers in a message were escaped")
             return msgspec.structs.replace(part, text=text)
         if isinstance(part, Media):
-            return self._media_part(part)
+            return _media_part(part, self._media, self._notes)
         if level == "turns":
             return part
         self._note("opaque_dropped", f"a part of kind `{display_name(part.kind)}` was dropped from a past answer")
         return None
-
-    def _media_part(self, part: Media) -> Part:
-        if part.kind in self._media:
-            return part
-        return _media_line(part, self._notes)
 
     # ---- results
 
@@ -365,7 +353,7 @@ class _HistoryRenderer:
         yield TextPart(line + self._result(content))
         for part in result.parts:
             if isinstance(part, Media):
-                yield self._media_part(part)
+                yield _media_part(part, self._media, self._notes)
             else:
                 self._note("opaque_dropped", f"a part of kind `{display_name(part.kind)}` was dropped from a result")
 
@@ -419,23 +407,20 @@ def without_media(messages: tuple[Message, ...], media: Container[str]) -> Proje
         return Projection(messages)
     notes: dict[Note, None] = {}
 
-    def accepts(part: Part) -> bool:
-        return not isinstance(part, Media) or part.kind in media
-
     def convert_part(part: Part) -> Part:
-        return _media_line(part, notes) if isinstance(part, Media) and not accepts(part) else part
+        return _media_part(part, media, notes) if isinstance(part, Media) else part
 
     def convert_result(result: ToolResult) -> ToolResult:
-        lines = [
-            _media_line(part, notes).text for part in result.parts if isinstance(part, Media) and not accepts(part)
-        ]
+        converted = [(part, convert_part(part)) for part in result.parts]
+        lines = [new.text for part, new in converted if new is not part and isinstance(new, TextPart)]
+        parts = tuple(part for part, new in converted if new is part)
         content = "\n".join(filter(None, (result.content, *lines)))
-        return msgspec.structs.replace(result, content=content, parts=tuple(filter(accepts, result.parts)))
+        return msgspec.structs.replace(result, content=content, parts=parts) if lines else result
 
     def convert(message: Message) -> Message:
-        if all(map(accepts, message.parts)) and all(accepts(part) for each in message.results for part in each.parts):
-            return message
         parts, results = tuple(map(convert_part, message.parts)), tuple(map(convert_result, message.results))
+        if all(map(is_, parts, message.parts)) and all(map(is_, results, message.results)):
+            return message
         return msgspec.structs.replace(message, parts=parts, results=results)
 
     return Projection(tuple(map(convert, messages)), tuple(notes))
@@ -460,11 +445,16 @@ def mark_cache_prefix(messages: tuple[Message, ...], stable: str) -> tuple[Messa
     return messages
 
 
+def leading_system_messages(messages: tuple[Message, ...]) -> int:
+    """Count the system messages at the start."""
+    return next((at for at, message in enumerate(messages) if message.role != "system"), len(messages))
+
+
 def without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """Move system text into user messages, for models without a system role."""
     if not any(message.role == "system" for message in messages):
         return messages
-    head = next((at for at, message in enumerate(messages) if message.role != "system"), len(messages))
+    head = leading_system_messages(messages)
     text = "\n\n".join(message.text for message in messages[:head] if message.text)
     rest = system_as_user(messages[head:])
     if not text:
@@ -491,9 +481,7 @@ def alternate_roles(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     calls and their results, so an assistant message is inserted between a result and a message of the user.
     """
     roles: list[str] = [message.role for message in messages]
-    head = 0
-    while head < len(roles) and roles[head] == "system":
-        head += 1
+    head = leading_system_messages(messages)
     begins = head == len(roles) or roles[head] != "assistant"
     alternates = "tool" not in roles and all(map(ne, roles, roles[1:])) and not any(each.results for each in messages)
     if begins and head <= 1 and "system" not in roles[head:] and alternates:

@@ -8,7 +8,7 @@ Contracts are cached by the identity of the tools, so schemas must not be modifi
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Required, TypeAlias, TypedDict, Unpack
 
 import msgspec
 
@@ -17,7 +17,7 @@ from ...core.text import estimate_tokens
 from ...core.types import JSONValue, Message, Note, TextPart, Tool, ToolCall, ToolChoice
 from ...dialects.registry import dialect as dialect_row
 from .escaping import calls_text, display_name, join_text_parts, json_text, result_text, shorten
-from .history import system_as_user, without_system
+from .history import leading_system_messages, system_as_user, without_system
 from .templates import TemplateTexts, example_of, fill, resolve_templates, template_texts
 from .tool_budget import (
     FALLBACK_EXAMPLE,
@@ -238,6 +238,21 @@ Query: TypeAlias = str | Callable[[], str]
 _recent_contracts: BoundedCache[tuple[object, ...], tuple[Sequence[Tool], Contract]] = BoundedCache(_MAX_CACHED_TOTAL)
 
 
+class ListingOptions(TypedDict, total=False):
+    """What every contract needs to know about its tool list."""
+
+    #: Maximum size of the prompt, in estimated tokens.
+    budget: Required[int]
+    #: The user's request, or a function that returns it, used to shorten the least relevant tools first.
+    query: Query
+    #: Names of tools that are never shortened, such as those that the conversation has used.
+    whole: frozenset[str]
+    #: The name of the built-in tool with which the model can ask for tools that are left out.
+    describe: str
+    #: Custom templates that override `templates.TEMPLATES`.
+    templates: Mapping[str, str] | None
+
+
 def _cached_contract(
     kind: str,
     tools: tuple[Tool, ...],
@@ -245,13 +260,9 @@ def _cached_contract(
     ladder: str,
     dialect: str,
     nonce: str | None,
-    budget: int,
-    query: Query,
-    whole: frozenset[str],
-    describe: str,
-    templates: Mapping[str, str] | None,
+    options: ListingOptions,
 ) -> Contract:
-    texts = template_texts(templates)
+    budget, query, texts = options["budget"], options.get("query", ""), template_texts(options.get("templates"))
     key = (kind, id(tools), choice, ladder, dialect, nonce, budget, texts)
     cached = _recent_contracts.get(key)
     if cached is not None:
@@ -261,7 +272,8 @@ def _cached_contract(
     # An uncacheable toolset must not become a cache key.
     fit, build = (_fit, _contract) if toolset.cacheable else (_fit.__wrapped__, _contract.__wrapped__)
     if not fit(kind, toolset, ladder, dialect, budget, texts):
-        focus = Focus(query if isinstance(query, str) else query(), whole.union(choice.allowed), describe)
+        whole = options.get("whole", frozenset[str]()).union(choice.allowed)
+        focus = Focus(query if isinstance(query, str) else query(), whole, options.get("describe", ""))
         return build(kind, toolset, choice, ladder, dialect, nonce, budget, focus, texts)
     contract = build(kind, toolset, choice, ladder, dialect, nonce and _SAMPLE_NONCE, budget, None, texts)
     if nonce is not None:
@@ -280,11 +292,7 @@ def inline_contract(
     *,
     nonce: str | None = None,
     style: ListingStyle = "compact",
-    budget: int,
-    query: Query = "",
-    whole: frozenset[str] = frozenset(),
-    describe: str = "",
-    templates: Mapping[str, str] | None = None,
+    **options: Unpack[ListingOptions],
 ) -> Contract:
     """Build the tool prompt of the inline plan: the model answers in text or writes calls in this dialect.
 
@@ -294,13 +302,9 @@ def inline_contract(
         dialect: the format of a call.
         nonce: the word that calls must carry.
         style: short signatures, or whole JSON schemas.
-        budget: maximum size of the prompt, in estimated tokens.
-        query: the user's request, or a function that returns it, used to shorten the least relevant tools first.
-        whole: names of tools that are never shortened, such as those that the conversation has used.
-        describe: the name of the built-in tool with which the model can ask for tools that are left out.
-        templates: custom templates that override `templates.TEMPLATES`.
+        options: the budget of the tool list, and how to shorten it.
     """
-    return _cached_contract("inline", tools, choice, style, dialect, nonce, budget, query, whole, describe, templates)
+    return _cached_contract("inline", tools, choice, style, dialect, nonce, options)
 
 
 def decision_contract(
@@ -309,23 +313,17 @@ def decision_contract(
     *,
     nonce: str | None = None,
     done: tuple[Message, ...] = (),
-    budget: int,
-    query: Query = "",
-    whole: frozenset[str] = frozenset(),
-    describe: str = "",
-    templates: Mapping[str, str] | None = None,
+    **options: Unpack[ListingOptions],
 ) -> Contract:
     """Build the tool prompt of the decision plan: the model only writes a JSON document with the tools to call.
 
     `done`: the messages since the user's last message, whose calls the prompt lists last to suit prompt caches.
     """
-    contract = _cached_contract(
-        "decision", tools, choice, "decision", "decision", nonce, budget, query, whole, describe, templates
-    )
+    contract = _cached_contract("decision", tools, choice, "decision", "decision", nonce, options)
     data = _done(done)
     if not data:
         return contract
-    tail = contract.tail + fill(resolve_templates(template_texts(templates))["done"], {"done": data})
+    tail = contract.tail + fill(resolve_templates(template_texts(options.get("templates")))["done"], {"done": data})
     tokens = estimate_tokens(contract.stable + tail)
     return msgspec.structs.replace(contract, tail=tail, tokens=tokens, message=None)
 
@@ -335,17 +333,11 @@ def envelope_contract(
     choice: ToolChoice,
     *,
     nonce: str | None = None,
-    budget: int,
     style: ListingStyle = "compact",
-    query: Query = "",
-    whole: frozenset[str] = frozenset(),
-    describe: str = "",
-    templates: Mapping[str, str] | None = None,
+    **options: Unpack[ListingOptions],
 ) -> Contract:
     """Build the tool prompt of the envelope plan: the model writes one JSON document with calls or a reply."""
-    return _cached_contract(
-        "envelope", tools, choice, style, "envelope", nonce, budget, query, whole, describe, templates
-    )
+    return _cached_contract("envelope", tools, choice, style, "envelope", nonce, options)
 
 
 def place(messages: tuple[Message, ...], contract: Contract, *, system_role: bool = True) -> tuple[Message, ...]:
@@ -359,7 +351,7 @@ def place(messages: tuple[Message, ...], contract: Contract, *, system_role: boo
 
 
 def _in_system(messages: tuple[Message, ...], contract: Contract) -> tuple[Message, ...]:
-    leading = _leading(messages)
+    leading = leading_system_messages(messages)
     rest = system_as_user(messages[leading:])
     if leading == 0:
         return (contract.message or _prompt(contract.text), *rest)
@@ -372,16 +364,8 @@ def _prompt(text: str) -> Message:
 
 
 def _in_user(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
-    leading = _leading(messages)
+    leading = leading_system_messages(messages)
     return without_system((*messages[:leading], _prompt(text), *messages[leading:]))
-
-
-def _leading(messages: tuple[Message, ...]) -> int:
-    """Count the system messages at the start."""
-    for at, message in enumerate(messages):
-        if message.role != "system":
-            return at
-    return len(messages)
 
 
 def _append_text(message: Message, text: str) -> Message:

@@ -257,7 +257,7 @@ def _asks_permission(words: Phrases, view: AnswerView, requests: list[str]) -> b
     """
     tail = view.tail
     others = [sentence for sentence in tail if sentence not in requests]
-    if not requests and others and _is_short_question(words, others[-1]):
+    if not requests and others and words.asks(others[-1]) and len(others[-1]) <= _MAX_SHORT_QUESTION:
         *others, question = others
         requests = [question] if words.has("ability", *others) else []
     if not requests or words.has_any(_REAL_QUESTION, *requests):
@@ -276,17 +276,10 @@ def _is_request(words: Phrases, sentence: str) -> bool:
     return (words.asks(sentence) and words.has("ask", sentence)) or words.has("offer", sentence)
 
 
-def _is_short_question(words: Phrases, sentence: str) -> bool:
-    return words.asks(sentence) and len(sentence) <= _MAX_SHORT_QUESTION
-
-
 def _is_vague(words: Phrases, sentence: str) -> bool:
-    return _is_weak(words, sentence) or words.has_any(("hedge", "ability", "wait"), sentence)
-
-
-def _is_weak(words: Phrases, sentence: str) -> bool:
-    """Return whether the sentence contributes nothing to an answer."""
-    return words.begins(_EMPTY_OPENINGS, sentence) or _is_request(words, sentence)
+    """Return whether the sentence contributes little or nothing to an answer."""
+    is_weak = words.begins(_EMPTY_OPENINGS, sentence) or _is_request(words, sentence)
+    return is_weak or words.has_any(("hedge", "ability", "wait"), sentence)
 
 
 def _names_call(words: Phrases, view: AnswerView) -> bool:

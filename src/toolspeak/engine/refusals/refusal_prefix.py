@@ -38,13 +38,11 @@ def may_open_refusal(text: str) -> bool:
     return len(text) <= _PREFIXES[-1] or _may_continue(text)
 
 
-@lru_cache(maxsize=_CACHED_PREFIXES)
-def _prefix_may_continue(prefix: str) -> bool:
-    return _may_continue(prefix)
-
-
 def _may_continue(text: str) -> bool:
     return any(openers.may_continue(text) for openers in _openers())
+
+
+_prefix_may_continue = lru_cache(maxsize=_CACHED_PREFIXES)(_may_continue)
 
 
 @lru_cache(maxsize=1)
@@ -52,14 +50,11 @@ def _openers() -> "tuple[_Openers, ...]":
     return tuple(_Openers(language(name)) for name in LANGUAGES)
 
 
-class _Trie:
+class _Trie(msgspec.Struct, eq=False):
     """A prefix tree of phrases, with one character per node."""
 
-    __slots__ = ("children", "is_end")
-
-    def __init__(self) -> None:
-        self.children: dict[str, _Trie] = {}
-        self.is_end = False
+    children: "dict[str, _Trie]" = {}
+    is_end: bool = False
 
     @classmethod
     def of(cls, pattern: str) -> "_Trie":

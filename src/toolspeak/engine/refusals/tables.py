@@ -20,6 +20,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from ..data_files import read_toml
+
 Matcher: TypeAlias = re.Pattern[str]
 #: The supported languages, in the order in which they are tried if a text may be in several of them.
 LANGUAGES = ("en", "de", "fr", "es", "zh", "ja", "pt", "it", "nl", "pl", "tr", "ru", "ar", "ko", "hi")
@@ -30,86 +32,24 @@ OTHER = "other"
 #: Placeholders in the view of an answer: for the name of an offered tool, and for a quotation.
 NAME, QUOTE = "⌘", "_"
 
-#: A further condition for a sentence that matches a rule.
-#: `nothing`: no condition, unless the match names a purpose; then as `object`.
-#: `unless_other`: the sentence does not mention a topic that no offered tool covers.
-#: `object`: the sentence mentions a topic of an offered tool, or something as broad as live data.
-#: `topic`: the sentence mentions a topic of an offered tool.
-#: `self`: as `unless_other`, and the model speaks of itself.
-#: `part`: the sentence mentions a topic of an offered tool and does not deny anything unrelated.
-#: `part_here`: as `part`, or it says that tools are missing "here"; and the model speaks of itself.
+#: A further condition for a sentence that matches a rule; `rules.toml` explains them.
 Need = Literal["nothing", "unless_other", "object", "topic", "self", "part", "part_here"]
 RuleCategory = Literal["no_tools", "cannot_access"]
 
-#: The rules with their category and need. A language may omit the pattern of a rule that it cannot express.
-RULES: dict[str, tuple[RuleCategory, Need]] = {
-    "no_tools": ("no_tools", "nothing"),  # I have no tools
-    "cannot_use_tools": ("no_tools", "nothing"),  # I cannot use tools
-    "no_access_to_tools": ("no_tools", "nothing"),  # I have no access to tools
-    "no_tool_lets_me": ("no_tools", "nothing"),  # no tool allows me to
-    "tools_fail_me": ("no_tools", "nothing"),  # the tools do not help me
-    "none_here": ("no_tools", "nothing"),  # there are no tools here
-    "unavailable": ("no_tools", "nothing"),  # the tools are not available to me
-    "no_access": ("cannot_access", "object"),  # I have no access to the internet
-    "no_live_data": ("cannot_access", "object"),  # I have no real-time data
-    "cannot_do": ("cannot_access", "object"),  # I cannot open files
-    "cannot_tell": ("cannot_access", "object"),  # I cannot give you current prices
-    "cutoff": ("cannot_access", "topic"),  # my knowledge ends in 2023
-    "beyond": ("cannot_access", "topic"),  # beyond my capabilities
-    "no_such_tool": ("no_tools", "nothing"),  # get_weather does not exist
-    "unconnected": ("no_tools", "unless_other"),  # nothing is connected
-    "text_only": ("no_tools", "self"),  # I can only produce text
-    "cannot_use_them": ("no_tools", "unless_other"),  # I cannot call them
-    "not_mine": ("cannot_access", "topic"),  # not among my abilities
-    "out_of_reach": ("cannot_access", "topic"),  # not visible to me
-    "made_none": ("no_tools", "nothing"),  # no tools were provided
-    "if_only": ("no_tools", "object"),  # if only I could
-    "lacking": ("no_tools", "object"),  # a tool that I lack
-    "only_shared": ("cannot_access", "topic"),  # I see only what you send
-    "paste_it": ("cannot_access", "topic"),  # paste the contents here
-    "from_training": ("cannot_access", "topic"),  # I answer from my training
-    "yourself": ("cannot_access", "topic"),  # you will have to check it yourself
-    "cannot_act": ("no_tools", "nothing"),  # I cannot perform actions
-    "no_idea": ("cannot_access", "topic"),  # I have no way of knowing
-    "as_of": ("cannot_access", "topic"),  # as of my last update
-    "without": ("no_tools", "nothing"),  # I work without tools
-    "someone_else": ("no_tools", "topic"),  # the developer has to call it
-    "elsewhere": ("cannot_access", "topic"),  # please visit the website
-    "inactive": ("no_tools", "nothing"),  # the tools are not enabled
-    "strange_tool": ("no_tools", "nothing"),  # I do not know that tool
-    "unseen": ("cannot_access", "topic"),  # I do not see your file
-    "not_working": ("no_tools", "nothing"),  # the tools do not work
-    "nothing_lets": ("no_tools", "object"),  # nothing allows me to
-    "beyond_me": ("cannot_access", "topic"),  # I am offline
-    "beyond_my_reach": ("cannot_access", "object"),  # outside what I can handle
-    "composed_reach": ("cannot_access", "part"),
-    "composed_tools": ("no_tools", "part_here"),
-}
-#: Rules for sentences in which a model denies having any tools. The other `no_tools` rules also match a true statement
-#: about a tool that was called and failed: it does not work, cannot be used or is switched off.
-DENIES_TOOLS = frozenset(
-    "no_tools none_here made_none no_such_tool unconnected text_only no_access_to_tools no_tool_lets_me if_only "
-    "lacking without strange_tool".split()
-)
-#: Composed rules, for wordings that no table lists. They combine what every refusal contains: the speaker and a negated
-#: ability, or a negation near a word for tools. The key says whether the language separates words by spaces.
-_COMPOSED = {
-    True: {
-        "composed_reach": (
-            r"({own})|({me})( [\w']+){0,6} ({lack})|({lack})( [\w']+){0,6} ({me})|"
-            r"({me})( [\w']+){0,5} ({neg})( [\w']+){0,4} ({power})|"
-            r"({neg})( [\w']+){0,4} ({power})( [\w']+){0,5} ({me})|"
-            r"({neg})( [\w']+){0,2} ({me})( [\w']+){0,4} ({power})"
-        ),
-        "composed_tools": r"({neg}|{lack})( [\w']+){0,7} ({tools})|({tools})( [\w']+){0,7} ({neg}|{lack})",
-    },
-    False: {
-        "composed_reach": (
-            "({own})|({me}){~16}({lack})|({lack}){~10}({me})|({me}){~12}({neg}){~12}({power})|({power}){~12}({lack})"
-        ),
-        "composed_tools": "({neg}|{lack}){~24}({tools})|({tools}){~24}({neg}|{lack})",
-    },
-}
+
+class _RuleRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What all languages share of a rule. `rules.toml` explains the fields."""
+
+    category: RuleCategory
+    need: Need
+    denies_tools: bool = False
+    spaced: str = ""
+    unspaced: str = ""
+
+
+_RULES = read_toml("refusals/rules.toml", dict[str, _RuleRow])
+#: Rules for sentences in which a model denies having any tools.
+DENIES_TOOLS = frozenset(name for name, row in _RULES.items() if row.denies_tools)
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -157,13 +97,14 @@ class Language(msgspec.Struct, frozen=True):
 @lru_cache(maxsize=len(LANGUAGES))
 def language(name: str) -> Language:
     """Load the phrases of a language."""
-    source = msgspec.toml.decode(_resource(f"languages/{name}.toml"), type=_LanguageFile)
-    rules = {**source.rules, **_COMPOSED[source.spaces]}
+    source = read_toml(f"refusals/languages/{name}.toml", _LanguageFile)
+    composed = {rule: row.spaced if source.spaces else row.unspaced for rule, row in _RULES.items() if row.spaced}
+    rules = [(rule, _RULES[rule], pattern) for rule, pattern in {**source.rules, **composed}.items()]
     return Language(
         name,
         source.spaces,
         {slot: _one_line(phrases) for slot, phrases in source.slots.items()},
-        tuple(Rule(rule, *RULES[rule], _one_line(pattern)) for rule, pattern in rules.items()),
+        tuple(Rule(rule, row.category, row.need, _one_line(pattern)) for rule, row, pattern in rules),
         _one_line(source.filler),
         tuple(tuple(map(_one_line, path)) for path in source.openers),
         {ord(old): new for old, new in zip(source.variants, source.standard, strict=True)},
@@ -184,27 +125,20 @@ class Topic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @lru_cache(maxsize=1)
 def topics() -> dict[str, Topic]:
     """Load the topics, by name."""
-    return msgspec.toml.decode(_resource("topics.toml"), type=dict[str, Topic])
+    return read_toml("refusals/topics.toml", dict[str, Topic])
 
 
 @lru_cache(maxsize=2 + len(LANGUAGES))
 def topic_patterns(name: str = "") -> tuple[tuple[str, Matcher], ...]:
     """Compile the patterns that find topics in a folded sentence: the shared ones, and those of a language."""
     if name == OTHER:
-        words = msgspec.toml.decode(_resource("other_topics.toml"), type=dict[str, str])
+        words = read_toml("refusals/other_topics.toml", dict[str, str])
     else:
         words = language(name).topics if name else {topic: entry.words for topic, entry in topics().items()}
     own = tuple(
         (topic, re.compile(rf"(?<![a-z0-9_])(?:{_one_line(pattern)})(?![a-z0-9_])")) for topic, pattern in words.items()
     )
     return topic_patterns() + own if name else own
-
-
-def _resource(path: str) -> str:
-    # Imported here because this import takes longer than the rest of the module.
-    from importlib.resources import files
-
-    return files("toolspeak.engine.refusals").joinpath(path).read_text(encoding="utf-8")
 
 
 def _one_line(pattern: str) -> str:

@@ -298,16 +298,13 @@ class CopiedValueFilter:
         return self._calls.filter(self._reader.close(cut), final=True)
 
 
-class _OpenCall:
+class _OpenCall(msgspec.Struct, eq=False):
     """A call that has started but not ended."""
 
-    __slots__ = ("buffered", "events", "fragments", "name")
-
-    def __init__(self, start: CallStart, buffered: bool) -> None:
-        self.name = start.name
-        self.buffered = buffered
-        self.events: list[Event] = [start] if buffered else []
-        self.fragments: list[str] = []
+    name: str
+    buffered: bool
+    events: list[Event]
+    fragments: list[str] = []
 
 
 class DuplicateCallFilter:
@@ -358,7 +355,7 @@ class DuplicateCallFilter:
 
     def _start(self, event: CallStart) -> list[Event]:
         buffered = self._was_seen((event.name,), event.index >= NATIVE_FROM)
-        self._open[event.index] = _OpenCall(event, buffered)
+        self._open[event.index] = _OpenCall(event.name, buffered, [event] if buffered else [])
         return [] if buffered else [event]
 
     def _continue(self, event: CallArgs | CallEnd) -> list[Event]:

@@ -111,23 +111,22 @@ _CALL_EVENTS, _AFTER_CALL = (CallStart, CallArgs, CallEnd), frozenset({UsageSeen
 _FRAME = (UsageSeen, Finish, Failure)
 
 
-class _Attempt:
+class _Attempt(msgspec.Struct, eq=False):
     """One upstream request and its answer so far."""
 
-    def __init__(self, number: int, phase: Phase, request: Request) -> None:
-        self.number = number
-        self.phase = phase
-        self.request = request
-        self.reader: AnswerReader | None = None  # created with the first piece of the answer
-        self.flow: Flow | None = None
-        self.raw: list[str] = []  # the pieces of its text
-        self.events: list[Event] = []  # the output of the reader
-        self.reason: FinishReason = "unknown"
-        self.usage = Usage()
-        self.failure: Failure | None = None
-        self.fault: Fault | None = None
-        self.over = False  # whether the rest of the answer is discarded
-        self._folded: tuple[int, Reply] | None = None  # the number of events folded, and the result
+    number: int
+    phase: Phase
+    request: Request
+    reader: AnswerReader | None = None  # created with the first piece of the answer
+    flow: Flow | None = None
+    raw: list[str] = []  # the pieces of its text
+    events: list[Event] = []  # the output of the reader
+    reason: FinishReason = "unknown"
+    usage: Usage = Usage()
+    failure: Failure | None = None
+    fault: Fault | None = None
+    over: bool = False  # whether the rest of the answer is discarded
+    _folded: tuple[int, Reply] | None = None  # the number of events folded, and the result
 
     @property
     def cut(self) -> bool:

@@ -8,6 +8,8 @@ from typing import Literal
 
 import msgspec
 
+from ..data_files import read_toml
+
 FaultKind = Literal[
     "refusal",
     "described",
@@ -34,53 +36,18 @@ class Fault(msgspec.Struct, frozen=True):
     name: str = ""
 
 
+class _Texts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The words for faults and rejected calls. `fault_texts.toml` explains the fields."""
+
+    reasons: dict[str, str]
+    faults: dict[FaultKind, str]
+    closing_sentences: dict[FaultKind, str]
+
+
+_TEXTS = read_toml("turn/fault_texts.toml", _Texts)
 #: Why a candidate was or was not accepted as a call, by reason code.
-REASON_TEXTS: Mapping[str, str] = {
-    "accepted": "it is a call",
-    "arguments_invalid": "its arguments do not match the tool's schema",
-    "reasoning": "it is inside the model's reasoning",
-    "no_nonce": "its marker lacks the nonce of this conversation",
-    "in_fence": "it is inside a code block",
-    "in_code": "it is inside inline code",
-    "example": "it is quoted, indented or in a table, like an example",
-    "unknown_tool": "there is no tool with that name",
-    "not_wrapped": "it has no call markers, which the strict policy requires",
-    "inline": "it does not start a line, which the strict policy requires",
-    "not_whole_answer": "it has no call markers and is not the whole answer",
-    "echo": "it repeats a call from untrusted text",
-    "not_in_answer": "a value that the interpreter gave it is not in the model's answer",
-    "already_made": "the interpreter repeated a call that the model has already made",
-    "does_not_fit": "it is weakly marked and does not match the tool's schema",
-    "more_follows": "the model continued after it, so it was an example",
-    "truncated": "the text ended inside it",
-    "no_name": "it does not name a tool",
-    "not_json": "it cannot be parsed",
-}
-
-FAULT_TEXTS: Mapping[FaultKind, str] = {
-    "refusal": "the model refused",
-    "described": "the model described the call instead of making it",
-    "permission": "the model asked for permission first",
-    "bad_arguments": "the arguments are invalid",
-    "unknown_tool": "the model called a tool that does not exist",
-    "truncated": "the call was cut off",
-    "in_reasoning": "the call was inside the model's reasoning",
-    "unmarked": "the call does not carry the nonce that was asked for",
-    "no_call": "a call was required, but there was none",
-    "too_many": "there were more calls than allowed",
-    "bad_format": "the answer did not have the requested format",
-    "empty": "the answer was empty",
-}
-
-
-#: What a turn says if it ends with neither a call nor words of the model. `{name}` is the tool.
-_CLOSING_SENTENCES: Mapping[FaultKind, str] = {
-    "bad_arguments": "The model tried to call {name}, but its arguments do not fit the tool.",
-    "unknown_tool": "The model tried to call {name}, which it may not call.",
-    "truncated": "The model did not finish its call of {name}.",
-    "in_reasoning": "The model called {name} only in its reasoning, where calls do not count.",
-    "unmarked": "The model wrote a call of {name}, but not in the form that was asked for, so it was not made.",
-}
+REASON_TEXTS: Mapping[str, str] = _TEXTS.reasons
+FAULT_TEXTS: Mapping[FaultKind, str] = _TEXTS.faults
 _EMPTY = "The model returned an empty answer."
 #: Where users of the library find the details of a turn.
 SEE_TRACE = "`reply.trace()`"
@@ -92,7 +59,7 @@ def closing_sentence(fault: Fault | None, see: str) -> str:
     >>> closing_sentence(Fault("truncated", name="ping"), "`toolspeak explain 3f2a9c`")
     'The model did not finish its call of `ping`. For details, see `toolspeak explain 3f2a9c`.'
     """
-    sentence = _CLOSING_SENTENCES.get(fault.kind, _EMPTY) if fault is not None else _EMPTY
+    sentence = _TEXTS.closing_sentences.get(fault.kind, _EMPTY) if fault is not None else _EMPTY
     name = f"`{fault.name}`" if fault is not None and fault.name else "a tool"
     return f"{sentence.format(name=name)} For details, see {see}."
 

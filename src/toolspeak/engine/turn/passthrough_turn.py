@@ -16,6 +16,7 @@ from ...core.events import (
     Finish,
     FinishReason,
     Noted,
+    Reply,
     TextDelta,
     UsageSeen,
     fold,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 _ANY = ToolChoice()
 #: The number of the only attempt.
 _FIRST = 1
-_CALLED = Note("")
 _CALL = (CallStart, CallArgs, CallEnd)
 
 
@@ -145,19 +145,11 @@ class PassthroughTurn:
 
     def _outcome(self) -> TurnOutcome:
         plan = self._plan
-        reply = fold(self._other_events) if self._other_events else None
+        reply, raw = fold(self._other_events) if self._other_events else Reply(), "".join(self._raw)
         attempt = AttemptTrace(
-            "relay",
-            self._request,
-            "".join(self._raw),
-            reply.reasoning if reply is not None else "",
-            reply.candidates if reply is not None else (),
-            reply.notes if reply is not None else (),
-            self._reason,
-            self._usage,
+            "relay", self._request, raw, reply.reasoning, reply.candidates, reply.notes, self._reason, self._usage
         )
-        called = self._gate is not None and self._called
-        no_call = _CALLED if called else self._why_no_call()
+        no_call = Note("") if self._called else self._why_no_call()
         trace = Trace(
             plan.kind,
             plan.rule,

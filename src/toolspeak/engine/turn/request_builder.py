@@ -5,7 +5,7 @@ A request combines the contract (the tool prompt), the rendered history and the 
 
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial
-from typing import TypedDict, assert_never
+from typing import assert_never
 
 import msgspec
 
@@ -39,7 +39,14 @@ from ..prompting.history import (
 )
 from ..prompting.templates import placeholder_call
 from ..prompting.tool_descriptions import MAX_ROUNDS, DescribedTools, describe_tools, describing_tool, free_name
-from ..prompting.tool_prompt import Contract, Query, decision_contract, envelope_contract, inline_contract, place
+from ..prompting.tool_prompt import (
+    Contract,
+    ListingOptions,
+    decision_contract,
+    envelope_contract,
+    inline_contract,
+    place,
+)
 from .faults import Fault
 from .phases import PhaseName
 from .response_format import FORMAT_REMINDER, compile_format, format_rule
@@ -61,16 +68,6 @@ _MARKS_CACHE = "anthropic"
 #: The schema for a JSON response format that specifies none.
 _ANY_OBJECT: JSONObject = {"type": "object"}
 _FORMAT_TAUGHT = Note("format_taught", "the prompt asks for the response format, which the upstream may not enforce")
-
-
-class _ListingOptions(TypedDict):
-    """The arguments of every contract about its tool list."""
-
-    budget: int
-    query: Query
-    whole: frozenset[str]
-    describe: str
-    templates: Mapping[str, str] | None
 
 
 def _describing_name(tools: tuple[Tool, ...]) -> str:
@@ -307,7 +304,7 @@ class RequestBuilder:
         self.readable_tools = kit.derive(_with_describing_tool) if contract.describe else kit.readable
         return contract
 
-    def _listing_options(self) -> _ListingOptions:
+    def _listing_options(self) -> ListingOptions:
         """Return which tools must be listed in full, and how to ask for the others."""
         described = {name for each in self._described for name in each.names}
         used = {call.name for message in self._messages for call in message.calls}

@@ -10,6 +10,7 @@ import msgspec
 
 from ...core.text import printable
 from ...core.types import Tool
+from ..data_files import read_toml
 from ..prompting.escaping import display_name, neutralise, one_line
 from .faults import Fault, FaultKind
 
@@ -32,10 +33,7 @@ class _Prompt(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def _prompts() -> dict[FaultKind, _Prompt]:
-    from importlib.resources import files  # slow to import
-
-    text = files("toolspeak.engine.turn").joinpath("retry_prompts.toml").read_text(encoding="utf-8")
-    return msgspec.toml.decode(text, type=dict[FaultKind, _Prompt])
+    return read_toml("turn/retry_prompts.toml", dict[FaultKind, _Prompt])
 
 
 def instruction(fault: Fault, attempt: int, *, tools: Sequence[Tool], example: str = "", last: bool = False) -> str:
