@@ -8,6 +8,8 @@ import select
 import signal
 import subprocess
 import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -65,7 +67,15 @@ def test_an_mcp_server_that_hears_nothing_does_not_outlive_the_program_that_was_
     sign = tmp_path / "sign"
     os.mkfifo(sign)
     program = subprocess.Popen([sys.executable, "-c", SERVER, str(sign)])
+
+    def release() -> None:  # else the test would wait for ever for a program that fails
+        program.wait()
+        with suppress(OSError):
+            os.close(os.open(sign, os.O_WRONLY | os.O_NONBLOCK))
+
+    threading.Thread(target=release, daemon=True).start()
     with sign.open("rb") as reader:  # once the server has it open, too
+        assert program.poll() is None
         program.kill()
         program.wait(20)
         assert select.select([reader], [], [], 20)[0]
