@@ -111,7 +111,8 @@ VOCABULARIES = {"o200k": openai.o200k_base(), "cl100k": openai.cl100k_base()}
 def inline(
     tools: tuple[Tool, ...] = TOOLS, choice: ToolChoice = AUTO, dialect: str = "action", **more: Any
 ) -> Contract:
-    return inline_contract(tools, choice, dialect, **{"budget": ROOMY, **more})
+    options: dict[str, Any] = {"budget": ROOMY, **more}
+    return inline_contract(tools, choice, dialect, **options)
 
 
 def codes(contract: Contract) -> list[str]:
