@@ -98,6 +98,20 @@ def local_tools(work: str, sandboxed: bool) -> dict[str, Tool]:
 
 # ---- the calculator
 
+#: Other ways to write an expression, each with its usual form.
+_SPELLINGS = [
+    (re.compile(pattern, re.IGNORECASE), usual)
+    for pattern, usual in (
+        (r"\*\*", "^"),
+        (r"[×·]|\btimes\b|\bmultiplied by\b|(?<=\d)\s*x\s*(?=\d)", "*"),
+        (r"[÷]|\bdivided by\b", "/"),
+        (r"[−–]|\bminus\b", "-"),
+        (r"\bplus\b", "+"),
+        (r"(\d)\s*(?:%|percent) of\b", r"\1 / 100 *"),
+        (r"(?<=\d),(?=\d{3}(?!\d))", ""),
+        (r"\s*=\s*\??\s*$", ""),
+    )
+]
 _TOKEN = re.compile(r"\s*(?:(\d+(?:\.\d+)?(?:e[+-]?\d+)?|\.\d+)|([-+*/%^()]))", re.IGNORECASE)
 
 
@@ -105,12 +119,15 @@ class _Sum:
     """The page's calculator: a parser for + - * / % ^ and brackets."""
 
     def __init__(self, text: str) -> None:
+        for spelling, usual in _SPELLINGS:
+            text = spelling.sub(usual, text)
         self._tokens: list[float | str] = []
         at, end = 0, len(text.rstrip())
         while at < end:
             match = _TOKEN.match(text, at)
             if match is None:
-                raise ValueError(f"`{text[at : at + 12]}` is no part of a sum")
+                advice = "use numbers with + - * / % ^ and brackets, such as (3 + 4) * 2"
+                raise ValueError(f"cannot read `{text[at : at + 12]}`; {advice}")
             self._tokens.append(float(match.group(1)) if match.group(1) else match.group(2))
             at = match.end()
         self._at = 0
@@ -118,7 +135,7 @@ class _Sum:
     def value(self) -> float:
         value = self._sum()
         if self._at < len(self._tokens):
-            raise ValueError(f"`{_told(self._tokens[self._at])}` stands in the wrong place")
+            raise ValueError(f"`{_told(self._tokens[self._at])}` is in the wrong place")
         return value
 
     def _next(self) -> float | str | None:
@@ -138,7 +155,7 @@ class _Sum:
             if closing != ")":
                 raise ValueError("a bracket is not closed")
             return value
-        raise ValueError("the sum ends too early" if token is None else f"`{token}` stands in the wrong place")
+        raise ValueError("the expression is incomplete" if token is None else f"`{token}` is in the wrong place")
 
     def _power(self) -> float:
         base = self._single()

@@ -249,6 +249,7 @@ SUMS = (
     "1 + 2 * 3", "80 * 15 / 100 + 3", "0.1 + 0.2", "(3 + 4) * 2", "2 ^ 3 ^ 2", "-2 ^ 2", "7 % 3", "-7 % 3", "1 / 0", "0 / 0", "-1 / 0", "2 ^ 0.5",
     "4 * 5.48 + 8 * 0.85", "1e3 * 2", ".5 * 4", "9007199254740991 + 0", "100000 * 100000 * 100", "10 / 3", "1.50", "((2))", "- - 3", "5 - -9",
     "", "2 +", "(2", "2)", "two", "2 x 3", "* 2", "3 3",
+    "2 ** 3", "3 × 4 ÷ 2", "5 − 2", "15% of 80", "1,234 + 1", "12,34", "2 + 2 =", "6 * 7 = ?", "six times 7", "2 Times 3", "2 plus 3 minus 1",
 )  # fmt: skip
 
 
@@ -297,7 +298,9 @@ def test_an_unknown_zone_and_a_sum_that_is_none_are_errors_as_the_page_tells_the
     assert desk.run("clock", {"zone": "Mars"}) == desk.run("clock", {"zone": "Mars"})
     assert desk.run("clock", {"zone": "Mars"}).error
     assert desk.run("clock", {}).content == "Monday, 5 January 2026 at 13:07:03 CET"
-    assert desk.run("calculator", {"sum": "two"}).content == "error: `two` is no part of a sum"
+    assert desk.run("calculator", {"sum": "two"}).content == (
+        "error: cannot read `two`; use numbers with + - * / % ^ and brackets, such as (3 + 4) * 2"
+    )
     assert calculate("6 * 7") == "42"
 
 

@@ -31,10 +31,10 @@ _MAX_NAMED = 12
 
 def card_for(request: Request) -> str:
     """Return the card if a chat begins with a question for it; otherwise an empty string."""
-    spoken = [message for message in request.messages if message.role not in ("system", "developer")]
-    if len(spoken) != 1 or spoken[0].role != "user":
+    turns = [message for message in request.messages if message.role not in ("system", "developer")]
+    if len(turns) != 1 or turns[0].role != "user":
         return ""
-    question = spoken[0].text.strip()
+    question = turns[0].text.strip()
     if len(question) > _MAX_QUESTION or _ASKS_FOR_CARD(question) is None:
         return ""
     about = "Hello! I am a small demo model with 135 million parameters that runs on this computer."
@@ -45,12 +45,12 @@ def card_for(request: Request) -> str:
 def _about_tools(names: tuple[str, ...]) -> tuple[str, ...]:
     if not names:
         return ("Offer me tools, and I can call them.",)
-    shown = [f"`{name}`" for name in names[:_MAX_NAMED]]
+    mentions = [f"`{name}`" for name in names[:_MAX_NAMED]]
     if len(names) > _MAX_NAMED:
-        shown.append(f"{len(names) - _MAX_NAMED} more")
-    told = f"I can call {_joined(shown)}."
+        mentions.append(f"{len(names) - _MAX_NAMED} more")
+    offer = f"I can call {_joined(mentions)}."
     example = next((_EXAMPLES[name] for name in names if name in _EXAMPLES), "")
-    return (told, f'For example, ask me: "{example}"') if example else (told,)
+    return (offer, f'For example, ask me: "{example}"') if example else (offer,)
 
 
 def _joined(words: list[str]) -> str:
