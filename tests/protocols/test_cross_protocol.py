@@ -300,7 +300,7 @@ def test_what_tools_show_stands_behind_all_results_for_chat_completions():
         longer = replace(request, messages=(*request.messages[:2], *told))
         assert sent(longer, "openai_chat")["messages"][2:] == [*results, behind, {"role": "user", "content": "Thanks."}]
     first, second = request.messages[2].results
-    mixed = replace(request.messages[2], results=(first, replace(second, parts=(TextPart("1"),))))
+    mixed = replace(request.messages[2], results=(first, replace(second, parts=())))
     told = sent(replace(request, messages=(*request.messages[:2], mixed)), "openai_chat")["messages"]
     assert told[2:] == [*results, {"role": "user", "content": pictures[:2]}]
 
