@@ -37,6 +37,11 @@ def size(small: T, full: T) -> T:
     return full if FULL_SIZE else small
 
 
+def every(step: int, cases: Iterable[T]) -> list[T]:
+    """Every `step`-th case in `make test`, all of them in `make test-all`."""
+    return list(cases)[:: size(step, 1)]
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
     values: tuple[Any, ...]

@@ -12,7 +12,7 @@ from toolspeak import Reply, Scanner, fold
 
 pytestmark = [pytest.mark.requirement("R-T12"), pytest.mark.no_cover]
 
-LARGE = size(64, 256) * 1024
+LARGE = size(40, 256) * 1024
 SMALL = LARGE // 2
 CHUNK = 64
 #: Twice as much for linear work, four times as much for quadratic work.

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.cases import check_each
+from tests.cases import check_each, only_at_full_size
 
 ROOT = Path(__file__).parent.parent
 #: Builds what `$INFO` says. `$BREAKS`: whether it fails.
@@ -169,6 +169,7 @@ def test_sources_with_another_hash_are_refused(place: Place):
     assert "Traceback" not in run.stderr and not place.installed()
 
 
+@only_at_full_size
 def test_a_failed_build_leaves_the_installed_engine_and_goes_on_with_its_sources(place: Place):
     run = place.engine("build", BREAKS="yes")
     assert run.returncode == 2
@@ -178,6 +179,7 @@ def test_a_failed_build_leaves_the_installed_engine_and_goes_on_with_its_sources
     assert place.installed()
 
 
+@only_at_full_size
 @pytest.mark.parametrize(("info", "fault"), [("CPU : AVX = 1 |", "no faster"), ("", "does not start")])
 def test_an_engine_that_does_not_help_is_not_installed(place: Place, info: str, fault: str):
     run = place.engine("build", INFO=info)
@@ -211,6 +213,7 @@ def test_nothing_is_built_beside_the_proxy_where_it_would_not_help_or_cannot_be_
     assert not (place.folder / "cache").exists()
 
 
+@only_at_full_size
 def test_a_build_that_failed_beside_the_proxy_is_not_repeated_until_somebody_asks(place: Place):
     run = place.native("build", BREAKS="yes")
     assert "make native" in run.stderr and str(place.build / "log") in run.stderr
@@ -218,12 +221,14 @@ def test_a_build_that_failed_beside_the_proxy_is_not_repeated_until_somebody_ask
     assert place.engine("build").returncode == 0
 
 
+@only_at_full_size
 def test_sources_that_could_not_be_fetched_are_fetched_at_the_next_start(place: Place):
     run = place.native("build", PIP_FIND_LINKS="")
     assert run.stderr and "make native" not in run.stderr
     assert "from the next start" in place.native("build").stdout
 
 
+@only_at_full_size
 def test_a_wheel_that_cannot_be_installed_is_not_tried_at_every_start(place: Place):
     place.native("build")
     (wheel,) = (place.build / "built").iterdir()

@@ -34,8 +34,8 @@ KEYS = {"id", "why", "requirement", "text", "tools", *OPTIONS, *EXPECTATIONS}
 
 LEAST_CASES = 120
 #: Every text is cut in two at every place (at full size; at each `STEP`th otherwise) and into random groupings.
-STEP = size(7, 1)
-GROUPINGS = size(10, 200)
+STEP = size(13, 1)
+GROUPINGS = size(5, 200)
 #: The tests that cut texts run in so many parts, which workers share.
 PARTS = 8
 

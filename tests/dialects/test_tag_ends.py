@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.agent_helpers import run
-from tests.cases import check_each
+from tests.cases import check_each, every
 from tests.dialects.answer_helpers import by_character, codes_of
 from toolspeak import AsyncAgent, AsyncClient, Request, Scanner, Scripted, Tool, fold, parse, tool
 from toolspeak.core.json_repair.parser import VALUE_CHANGING_NOTES
@@ -76,7 +76,7 @@ MAIL = Tool("mail", parameters=PARAMETERS, side_effects=True)
 LOOK = Tool("look", parameters=PARAMETERS)
 
 
-@check_each("tag", TAGS)
+@check_each("tag", every(4, TAGS))
 @check_each("dialect", DIALECTS)
 @check_each("schema", [{"type": "string"}, {}], ids=["streamed", "held"])
 @check_each("layout", ["grep -rn '{}' src", "first\n{}\nlast", "{} last"])

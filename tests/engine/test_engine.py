@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+from itertools import product
 from typing import Any
 
 import pytest
@@ -397,25 +398,24 @@ def test_a_call_whose_nonce_is_miscopied_is_asked_for_again_with_the_right_one(m
 # ---- memory
 
 
-@check_each("stream", [False, True])
-@check_each(
-    ("settings", "script"),
-    [
-        (INLINE, [action(city="Oslo")]),
-        (INLINE, ["It is fine."]),
-        (INLINE, ["I cannot do that.", action(city="Oslo")]),
-        (Settings(mode="force", plan="decision"), [decision(("get_weather", {"city": "Oslo"}))]),
-        (Settings(mode="force", plan="envelope"), [envelope("", ("get_weather", {"city": "Oslo"}))]),
-        (Settings(mode="fallback"), [finished(*native(city="Oslo"))]),
-    ],
-)
-def test_a_turn_that_has_ended_is_freed_without_garbage_collection(settings: Settings, script: Any, stream: bool):
+FREED: list[tuple[Settings, Any]] = [
+    (INLINE, [action(city="Oslo")]),
+    (INLINE, ["It is fine."]),
+    (INLINE, ["I cannot do that.", action(city="Oslo")]),
+    (Settings(mode="force", plan="decision"), [decision(("get_weather", {"city": "Oslo"}))]),
+    (Settings(mode="force", plan="envelope"), [envelope("", ("get_weather", {"city": "Oslo"}))]),
+    (Settings(mode="fallback"), [finished(*native(city="Oslo"))]),
+]
+
+
+def test_a_turn_that_has_ended_is_freed_without_garbage_collection():
     def parts() -> int:
         return sum(type(each) in (Engine, RequestBuilder, OutputGate) for each in gc.get_objects())
 
     with without_garbage_collection():
-        assert turn(*script, settings=settings, stream=stream, chunk=5 * stream).asked
-        assert parts() == 0
+        for (settings, script), stream in product(FREED, (False, True)):
+            assert turn(*script, settings=settings, stream=stream, chunk=5 * stream).asked
+            assert parts() == 0, (settings, stream)
 
 
 # ---- text that is escaped in the prompt

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.cases import check_each
+from tests.cases import check_each, every
 from tests.matrix import rules
 from tests.matrix.rules import Cell, Expected
 from tests.matrix.scripts import Model, first_text
@@ -70,7 +70,7 @@ def _wanted(cell: Cell) -> Expected:
 
 @pytest.mark.requirement("G2", "G3")
 @check_each("protocol", PROTOCOLS)
-@check_each("cell", CELLS, ids=str)
+@check_each("cell", every(3, CELLS), ids=str)
 def test_a_turn_over_the_wire_comes_to_what_the_rules_say(protocol: str, cell: Cell):
     played = Played(cell, _Wire(protocol, cell))
     assert played.seen() == _wanted(cell)

@@ -15,7 +15,7 @@ from tests.cases import size
 ROOT = Path(__file__).parents[2]
 BILLS = [1, 2, 3]
 #: Every how many kill points one is tried. Odd, since kills before and after a commit alternate.
-STEP = size(7, 1)
+STEP = size(11, 1)
 
 
 def _outcomes(way: str, folder: Path, url: str) -> list[dict[str, Any]]:

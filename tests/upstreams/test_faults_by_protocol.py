@@ -7,7 +7,7 @@ import gzip
 import msgspec
 import pytest
 
-from tests.cases import check_each
+from tests.cases import check_each, every
 from tests.upstreams.faulty_service import JSON, Do, Steps, by_length, in_order, misbehaving
 from tests.upstreams.loopback_server import head
 from tests.upstreams.request_helpers import Instant, batches, run
@@ -60,7 +60,7 @@ def _outcome(name: str, steps: Steps) -> tuple[str, str]:
 
 @pytest.mark.requirement("R-F20")
 @check_each("fault", ["none", "gzip", "reset", "closed", "stall", "length", "garbage", "nothing"])
-@check_each("name", MODULES)
+@check_each("name", every(2, MODULES))
 def test_a_fault_means_the_same_in_every_protocol(name: str, fault: str):
     begun, rest = _pieces(name)
     kind = _kind(name)

@@ -19,7 +19,7 @@ from toolspeak.upstreams.http.connection import ConnectionPool, HttpConnection, 
 from toolspeak.upstreams.http.retry import Retry
 from toolspeak.upstreams.http.thin_transport import HttpUpstream
 
-EXCHANGES = size(60, 2000)
+EXCHANGES = size(24, 2000)
 #: Nothing may grow by more than this over a whole row: a leak of 100 bytes for each exchange would show.
 MOST_GROWTH = 100 * 1024 + 50 * EXCHANGES
 SOON = Timeouts(connect=5, first_byte=0.05, idle=0.05, total=20)
@@ -125,7 +125,7 @@ def test_nothing_leaks_over_many_faulty_exchanges(kind: str):
         async with asyncio.timeout(20 + EXCHANGES), misbehaving(choose) as chaos:
             files = _files()
             upstream = _upstream(chaos)
-            await _row(chaos, upstream, 80, 8)
+            await _row(chaos, upstream, size(40, 80), 8)
             gc.collect()
             before = tracemalloc.get_traced_memory()[0]
             found = await _row(chaos, upstream, EXCHANGES, 8)

@@ -12,7 +12,7 @@ from typing import cast
 
 import pytest
 
-from tests.cases import check_each
+from tests.cases import check_each, every
 from tests.upstreams.faulty_service import (
     BODY,
     CHUNKED,
@@ -45,7 +45,7 @@ PATIENT, STALLED = Timeouts(connect=15, first_byte=15, idle=15, total=20), Timeo
 OTHERWISE: dict[str, str] = {}
 
 
-@check_each("name", FAULTS)
+@check_each("name", every(3, FAULTS))
 def test_every_fault_ends_as_it_must(name: str):
     async def talk() -> None:
         async with misbehaving(in_order(name)) as chaos:

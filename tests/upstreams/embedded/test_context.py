@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.cases import size
+from tests.cases import only_at_full_size
 from tests.window_model import TASK, page
 from toolspeak import AsyncAgent, AsyncClient, ToolCall
 from toolspeak.core.events import Event, Finish, TextDelta, UsageSeen, fold
@@ -18,7 +18,7 @@ from toolspeak.upstreams.embedded.upstream import EmbeddedUpstream, recipe_for
 from toolspeak.upstreams.scripted import calls
 
 #: At about 100 tokens a second, ten rounds take two minutes.
-ROUNDS = size(2, 10)
+ROUNDS = 10
 WINDOW = 1024
 
 
@@ -60,6 +60,7 @@ class ChosenCalls:
 
 @pytest.mark.requirement("F11")
 @pytest.mark.no_cover
+@only_at_full_size
 def test_ten_rounds_stay_within_the_window(weights: Path):
     async def main() -> None:
         upstream = ChosenCalls(EmbeddedUpstream(recipe_for("", context=WINDOW), lambda: weights))
