@@ -24,6 +24,7 @@ from toolspeak.upstreams.embedded.package_index import (
     by_pip,
     by_uv,
     download_folder,
+    failure_reason,
     work_folder,
 )
 
@@ -367,3 +368,9 @@ def test_an_index_that_does_not_speak_http_is_told(path: str, sent: bytes, name:
 def test_only_an_index_over_http_is_asked(setting: str, tmp_path: Path):
     with pytest.raises(FetchFailed, match="no index is set"):
         by_index(FetchRequest(*order(tmp_path)[:4], {"PIP_INDEX_URL": setting}, lambda done: None))
+
+
+def test_only_the_end_of_a_long_output_is_searched_for_a_reason(tmp_path: Path):
+    log = tmp_path / "log"
+    log.write_text("connection broken by 'X: refused'\n" + "compiling\n" * 10_000 + "error: no space left\n")
+    assert failure_reason(log) == "error: no space left"

@@ -34,6 +34,8 @@ _BLOCK = 1 << 18
 _MAX_PAGE_BYTES = 8 << 20
 _ANSWER_SECONDS = 30
 _MAX_REASON_CHARS = 300
+#: The end of the output that is searched for a reason: a build prints megabytes.
+_MAX_READ_BYTES = 64 << 10
 _LINK = re.compile(r"""<a\s[^>]*?\bhref\s*=\s*["']([^"']+)""", re.IGNORECASE)
 #: pip prints this text before the cause of a connection error, and these characters around the cause.
 _BROKEN = "connection broken by "
@@ -158,7 +160,9 @@ def run_logged(command: Sequence[str], environment: Mapping[str, str], log: Path
 
 def failure_reason(log: Path) -> str:
     """Return the last line of the output, and the cause of a connection error, which pip prints before that line."""
-    lines = log.read_text("utf-8", "replace").strip().splitlines() or [""]
+    with log.open("rb") as output:
+        output.seek(max(0, output.seek(0, os.SEEK_END) - _MAX_READ_BYTES))
+        lines = output.read().decode("utf-8", "replace").strip().splitlines() or [""]
     last = lines[-1][:_MAX_REASON_CHARS]
     broken = next((line for line in reversed(lines) if _BROKEN in line), None)
     if broken is None:
