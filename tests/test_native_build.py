@@ -239,6 +239,7 @@ def test_a_wheel_that_cannot_be_installed_is_not_tried_at_every_start(place: Pla
     assert [(place.native(step).stdout, place.installed()) for step in ("install", "build")] == [("", False)] * 2
 
 
+@only_at_full_size
 def test_two_do_not_build_at_a_time(place: Place):
     assert place.native("build", BREAKS="yes").returncode == 0
     (place.build / "failed").unlink()

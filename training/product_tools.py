@@ -103,13 +103,13 @@ _SPELLINGS = [
     (re.compile(pattern, re.IGNORECASE), usual)
     for pattern, usual in (
         (r"\*\*", "^"),
-        (r"[×·]|\btimes\b|\bmultiplied by\b|(?<=\d)\s*x\s*(?=\d)", "*"),
+        (r"[×·]|\btimes\b|\bmultiplied by\b|(?<=\d)(?<!\b0)\s*x\s*(?=\d)", "*"),
         (r"[÷]|\bdivided by\b", "/"),
         (r"[−–]|\bminus\b", "-"),
         (r"\bplus\b", "+"),
         (r"(\d)\s*(?:%|percent) of\b", r"\1 / 100 *"),
         (r"(?<=\d),(?=\d{3}(?!\d))", ""),
-        (r"\s*=\s*\??\s*$", ""),
+        (r"=[\s?]*$", ""),
     )
 ]
 _TOKEN = re.compile(r"\s*(?:(\d+(?:\.\d+)?(?:e[+-]?\d+)?|\.\d+)|([-+*/%^()]))", re.IGNORECASE)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.cases import check_each, size
+from tests.cases import check_each, every, size
 from tests.core.test_json_repair_properties import FORMATS, VALID, VALID_TEXT
 from tests.time_growth import assert_linear
 from toolspeak import CallArgs, CallEnd, CallStart, Scanner, Tool, ToolCall, parse, render_calls
@@ -372,7 +372,9 @@ def test_a_call_that_is_too_large_is_not_read_at_once(more: str, read: bool):
         "<tool_call>save<arg_key>text</arg_key><arg_value>x</arg_value>",
     ],
 )
-@check_each("begin", ["", '<tool_call>{"name":"any","arguments":{', '<tool_call>{"name":"nobody","arguments":{'])
+@check_each(
+    "begin", every(2, ["", '<tool_call>{"name":"any","arguments":{', '<tool_call>{"name":"nobody","arguments":{'])
+)
 def test_time_is_linear_however_many_calls_begin(begin: str, piece: str):
     def make(count: int):
         return lambda: parse(begin + piece * count, tools=TOOLS)

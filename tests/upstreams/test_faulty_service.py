@@ -10,7 +10,7 @@ import tracemalloc
 
 import pytest
 
-from tests.cases import check_each, size
+from tests.cases import check_each, every, size
 from tests.upstreams.faulty_service import FAULTS, TEXT, Chaos, in_order, misbehaving, seeded
 from tests.upstreams.request_helpers import Instant, batches, loops, request
 from toolspeak.core.events import fold
@@ -116,7 +116,7 @@ def _alive() -> int:
 
 
 @pytest.mark.requirement("R-LEAKS")
-@pytest.mark.parametrize("kind", ["asyncio", "uvloop"])
+@pytest.mark.parametrize("kind", every(2, ["asyncio", "uvloop"]))
 def test_nothing_leaks_over_many_faulty_exchanges(kind: str):
     """No connection, no task, no memory, no file."""
 
@@ -125,7 +125,7 @@ def test_nothing_leaks_over_many_faulty_exchanges(kind: str):
         async with asyncio.timeout(20 + EXCHANGES), misbehaving(choose) as chaos:
             files = _files()
             upstream = _upstream(chaos)
-            await _row(chaos, upstream, size(40, 80), 8)
+            await _row(chaos, upstream, size(24, 80), 8)
             gc.collect()
             before = tracemalloc.get_traced_memory()[0]
             found = await _row(chaos, upstream, EXCHANGES, 8)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import pytest
 
 import toolspeak as ts
@@ -46,6 +49,7 @@ def test_a_greeting_is_answered_from_the_card(question: str):
         "Say hello",
         "help me move",
         "hi " * 40,
+        "hihelp",
     ],
 )
 def test_any_other_question_is_left_to_the_model(question: str):
@@ -67,12 +71,43 @@ def test_the_card_names_the_tools_and_a_question_for_one():
     assert "Offer me tools" in card_for(asking("hello"))
 
 
-def test_the_card_needs_no_weights():
-    def weights():
-        raise AssertionError("the weights were asked for")
+WEATHER = {"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}
 
-    tool = {"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}
-    upstream = EmbeddedUpstream(recipe_for(""), weights)
-    reply = ts.Client(upstream).chat("What can you do?", tools=[tool])
+
+def without_weights() -> EmbeddedUpstream:
+    def weights():
+        raise AssertionError("the model was asked")
+
+    return EmbeddedUpstream(recipe_for(""), weights)
+
+
+def test_the_card_needs_no_weights():
+    client = ts.Client(without_weights())
+    reply = client.chat("What can you do?", tools=[WEATHER])
     assert "I can call `get_weather`." in reply.text and not reply.tool_calls
-    assert "demo model" in ts.Client(upstream).chat("Hello!").text
+    assert "demo model" in client.chat("Hello!").text
+
+
+@check_each(
+    "options",
+    [
+        {"tools": [WEATHER], "tool_choice": "required"},
+        {"tools": [WEATHER], "tool_choice": {"name": "get_weather"}},
+        {"response_format": {"type": "json_object"}},
+        {"tools": [WEATHER], "response_format": {"type": "json_object"}},
+    ],
+)
+def test_where_a_call_or_a_format_is_demanded_the_model_is_asked(options: dict[str, Any]):
+    with pytest.raises(Exception, match="the model was asked"):
+        ts.Client(without_weights()).chat("Hello", **options)
+
+
+def test_a_closed_upstream_answers_nothing_from_the_card():
+    async def main() -> None:
+        upstream = without_weights()
+        await upstream.close()
+        async with ts.AsyncClient(upstream) as client:
+            await client.chat("Hello")
+
+    with pytest.raises(ts.UsageError, match="closed"):
+        asyncio.run(main())

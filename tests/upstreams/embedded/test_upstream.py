@@ -509,6 +509,7 @@ def demanded(client: ts.Client, number: int, parameters: Schema) -> str:
 
 @pytest.mark.requirement("H1", "A10", "B5")
 @pytest.mark.usefixtures("weights")
+@only_at_full_size
 def test_every_demanded_call_fits_its_schema(record_testsuite_property: Callable[[str, object], None]):
     with ts.Client("embedded:") as client:
         ends = [(demanded(client, number, parameters), parameters) for number, parameters in enumerate(drawn(SCHEMAS))]

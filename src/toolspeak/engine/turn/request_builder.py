@@ -412,6 +412,7 @@ class RequestBuilder:
             frame=None if constraint is None else constraint.frame,
             described_tools=tuple(tool.name for tool in self._request.tools),
             answered=is_answered(self._request.messages),
+            bound=self._choice.demands or self._request.options.response_format is not None,
         )
 
     def _place(self, messages: tuple[Message, ...], contract: Contract) -> tuple[Message, ...]:

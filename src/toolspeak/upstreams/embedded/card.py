@@ -10,7 +10,7 @@ from ...core.types import Request
 #: A greeting, a question about abilities, or both.
 _ASKS_FOR_CARD = re.compile(
     r"(?=.*\w)"
-    r"(?:(?:hi|hello|hey|greetings|good (?:morning|afternoon|evening))(?: there)?)?\W*"
+    r"(?:(?:hi|hello|hey|greetings|good (?:morning|afternoon|evening))(?: there)?\b)?\W*"
     r"(?:what (?:can|do) you do(?: for me)?|what can you help(?: me)? with|how can you help(?: me)?"
     r"|(?:who|what) are you|help)?\W*",
     re.IGNORECASE,
@@ -32,14 +32,15 @@ _MAX_NAMED = 12
 def card_for(request: Request) -> str:
     """Return the card if a chat begins with a question for it; otherwise an empty string."""
     turns = [message for message in request.messages if message.role not in ("system", "developer")]
-    if len(turns) != 1 or turns[0].role != "user":
+    options = request.options
+    if options.bound or options.response_format is not None or len(turns) != 1 or turns[0].role != "user":
         return ""
     question = turns[0].text.strip()
     if len(question) > _MAX_QUESTION or _ASKS_FOR_CARD(question) is None:
         return ""
     about = "Hello! I am a small demo model with 135 million parameters that runs on this computer."
     advice = "I know little myself: connect a larger model for real work."
-    return " ".join((about, *_about_tools(request.options.described_tools), advice))
+    return " ".join((about, *_about_tools(options.described_tools), advice))
 
 
 def _about_tools(names: tuple[str, ...]) -> tuple[str, ...]:

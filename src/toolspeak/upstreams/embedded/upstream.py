@@ -234,7 +234,7 @@ class EmbeddedUpstream(PassthroughBase):
 
     async def _batches(self, request: Request, *, passthrough_bytes: bool) -> Batches:
         card = card_for(request) if self._recipe.adapter == str(ADAPTER) else ""
-        if card:
+        if card and not self._closed:
             yield [TextDelta(card), Finish("stop")]
             return
         service = await self.start()

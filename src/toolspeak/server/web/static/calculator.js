@@ -4,13 +4,13 @@
 /** Other ways to write an expression, each with its usual form. */
 const SPELLINGS = /** @type {[RegExp, string][]} */ ([
   [/\*\*/g, "^"],
-  [/[×·]|\btimes\b|\bmultiplied by\b|(?<=\d)\s*x\s*(?=\d)/gi, "*"],
+  [/[×·]|\btimes\b|\bmultiplied by\b|(?<=\d)(?<!\b0)\s*x\s*(?=\d)/gi, "*"],
   [/[÷]|\bdivided by\b/gi, "/"],
   [/[−–]|\bminus\b/gi, "-"],
   [/\bplus\b/gi, "+"],
   [/(\d)\s*(?:%|percent) of\b/gi, "$1 / 100 *"],
   [/(?<=\d),(?=\d{3}(?!\d))/g, ""],
-  [/\s*=\s*\??\s*$/, ""],
+  [/=[\s?]*$/, ""],
 ]);
 
 /** Maximum nesting depth of brackets and signs. */
