@@ -250,7 +250,7 @@ def test_a_call_is_an_echo_if_its_whole_passage_stands_in_the_text():
     assert _is_copied(f"I say: {copied}", arguments)
     assert _is_copied(f"I send nothing. {copied}", arguments)
     assert _is_copied(f"The sender, resending: {copied}", arguments)
-    assert not _is_copied("send " * 10 + copied, arguments)
+    assert _is_copied("send " * 10 + copied, arguments)
     assert not _is_copied(copied.replace("/* x */", "/* my own */"), arguments)
     assert not _is_copied(copied.replace("a", "c"), {"to": "c", "list": ["b", 2]})
     assert not _is_copied("send(list: [2])", arguments)

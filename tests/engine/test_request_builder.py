@@ -73,6 +73,16 @@ def test_it_is_told_whether_the_user_speaks_after_an_answer(phase: PhaseName):
     assert (bool(later.described_tools), later.answered) == (True, True)
 
 
+@check_each("phase", EMULATING)
+def test_options_that_requests_share_tell_each_of_its_own_tools_and_choice(phase: PhaseName):
+    shared = Options(seed=5)
+    first = asking(tools=(WEATHER,), options=shared).build(phase).options
+    other = asking(tools=(PING,), options=shared).build(phase).options
+    demanded = asking(tools=(PING,), options=shared, choice=ToolChoice("required")).build(phase).options
+    assert [each.described_tools for each in (first, other, demanded)] == [(WEATHER.name,), (PING.name,), (PING.name,)]
+    assert [each.bound for each in (first, other, demanded)] == [False, False, True]
+
+
 # ---- tools
 
 

@@ -39,8 +39,8 @@ _MAX_LITERAL = 400
 _MAX_SEARCHED = 1_000_000_000
 #: Number of characters that are searched in the time that one match takes, or one character if a pattern is searched.
 _CHARS_PER_MATCH, _CHARS_PER_PATTERN_CHAR = 1000, 32
-#: How many passages of an answer are compared for one call.
-_MAX_PASSAGES = 8
+#: Characters of an answer that are reduced first to find the passage of a call.
+_MIN_WINDOW = 512
 #: Number of characters that are processed at a time. Other threads have to wait for the end of each step.
 _SLICE_CHARS = 32 * 1024
 
@@ -453,44 +453,77 @@ def words_of(text: str) -> list[str]:
 
 
 class WrittenText:
-    """What the model has written since its last call, to find the passage of the next one."""
+    """What the model has written, to find the passage that it has written as a call.
+
+    Nothing behind the call influences which passage is found, so streaming changes no verdict.
+    """
 
     def __init__(self) -> None:
-        self._pieces: list[str] = []
-        self._words: _Words | None = None
-        self._start = 0  # where in the words the next call may begin
+        self._text = ""
+        self._pieces: list[str] = []  # what follows the text
+        self._dropped = self._length = 0  # characters dropped before the text, and characters in all
+        self._begin = 0  # where the next call may begin
+        self._known = 0  # characters from there whose words are known
+        self._words = _Words("")
+        self._start = 0  # where in these words the next call may begin
 
     def add(self, piece: str) -> None:
         """Add a piece of the answer."""
         self._pieces.append(piece)
-        self._words = None
+        self._length += len(piece)
 
-    def passages(self, name: str, arguments: JSONValue, limit: _SearchLimit) -> Iterator[str]:
-        """Yield the passages that may be this call: from its name to its last value, or from its first key to its name.
+    def begin(self, chars: int) -> None:
+        """Tell that the next call begins within the last `chars` characters."""
+        self._begin = self._length - chars
+        self._known = self._start = 0
+        self._words = _Words("")
 
-        `name`: reduced, as the passages are.
+    def go_on(self, chars: int) -> None:
+        """Tell that the next call of the same block begins within the last `chars` characters."""
+        before, start = self._length - chars - self._begin, self._start
+        if start:
+            start -= len(_Words(_plain(self._following(before))).content)
+        self.begin(chars)
+        self._start = max(0, start)
+
+    def passage(self, name: str, arguments: JSONValue, limit: _SearchLimit) -> str:
+        """Return the passage from the name of a call to its last value, or from its first key to its name.
+
+        Of several, the one that ends first and begins last. Empty if there is none. `name`: reduced, as the passage is.
         """
-        words = self._latest()
         values = [_reduce(part, _MAX_LEVELS) for part in _parts(arguments)]
         values = [value for value in values if value and not _is_markup_word(value)]
-        start = self._start
-        for parts in ([name, *values], [*values, name]) if values else ():
-            at = words.find(parts[0], start, limit)
-            for _ in range(_MAX_PASSAGES):
-                end = _end_of_all(words, parts, at, limit)
-                if end < 0:
-                    break
-                if self._start == start:
-                    self._start = at + 1  # the next call begins behind this one
-                yield words.content[at:end]
-                at = words.find(parts[0], at + 1, limit)
+        orders = ([name, *values], [*values, name]) if values else ()
+        while orders:
+            words, is_all = self._words, self._begin + self._known >= self._length
+            ends = [(_end_of_all(words, parts, self._start, limit), parts) for parts in orders]
+            end, parts = min((each for each in ends if each[0] >= 0), default=(-1, ()), key=lambda each: each[0])
+            if is_all or -1 < end < len(words.content):
+                return self._take(parts, end) if end >= 0 else ""
+            self._widen(limit)
+        return ""
 
-    def _latest(self) -> _Words:
-        if self._words is None:
-            self._words = _Words(_plain("".join(self._pieces)))
-            self._pieces = self._pieces[-1:]  # the next call may begin in the piece in which this one ends
-            self._start = 0
-        return self._words
+    def _following(self, chars: int) -> str:
+        """Return so many characters from where the next call may begin."""
+        if self._pieces:
+            self._text = "".join([self._text, *self._pieces])[self._begin - self._dropped :]
+            self._pieces, self._dropped = [], self._begin
+        at = self._begin - self._dropped
+        return self._text[at : at + chars]
+
+    def _widen(self, limit: _SearchLimit) -> None:
+        """Reduce more of the text: a call takes a small part of a long answer."""
+        window = self._following(max(_MIN_WINDOW, 4 * self._known))
+        self._known = len(window)
+        limit.spend(self._known)
+        self._words = _Words(_plain(window))
+
+    def _take(self, parts: Sequence[str], end: int) -> str:
+        at = end
+        for part in reversed(parts):
+            at = self._words.content.rfind(part, 0, at)
+        self._start = end  # the next call begins behind this one
+        return self._words.content[at:end]
 
 
 def _end_of_all(words: _Words, parts: Sequence[str], at: int, limit: _SearchLimit) -> int:
@@ -579,15 +612,11 @@ class EchoSearch:
         reduced = _reduce_arguments(arguments, _MAX_LEVELS, frozenset())
         tool = _reduce(name, _MAX_LEVELS)
         try:
-            passages = written.passages(tool, arguments, self._limit)
-            passage = next(passages, "")
-            texts = [
-                text
+            passage = written.passage(tool, arguments, self._limit)
+            return passage != "" and any(
+                text.words.contains([passage], False, self._limit)
+                and all(_confirms(text, tool, argument, False, self._limit) for argument in reduced)
                 for text in map(_reduced, self._texts)
-                if passage and all(_confirms(text, tool, argument, False, self._limit) for argument in reduced)
-            ]
-            return bool(texts) and any(
-                text.words.contains([each], False, self._limit) for each in (passage, *passages) for text in texts
             )
         except _LimitExceeded:
             return True

@@ -546,6 +546,8 @@ class TextScanner:
             self._output.resolve(True)
         elif self._pending and evidence.asked:
             evidence = msgspec.structs.replace(evidence, asked=None)  # it must not overtake the pending calls
+        if context.written is not None:
+            context.written.begin(len(buf) - pos)
         self._reader = self._table.reader(opening, context, evidence)
         self._block_start = pos
         self._commits = context.commits
@@ -567,6 +569,8 @@ class TextScanner:
         ended = self.context.calls_seen > self._calls_seen
         if ended:
             self._checkpoint()
+            if self.context.written is not None:
+                self.context.written.go_on(len(buf) - pos)
         elif self.context.commits == self._commits:
             self._raw.append(buf[pos:new])
         self._moved = self._moved or new > pos

@@ -68,9 +68,12 @@ class EnvelopeReader:
 
     def feed(self, chunk: str) -> list[Event]:
         """Parse more of the document."""
-        if self._context.written is not None:
-            self._context.written.add(chunk)
+        written, calls_seen = self._context.written, self._context.calls_seen
+        if written is not None:
+            written.add(chunk)
         self._read(chunk, final=False)
+        if written is not None and self._context.calls_seen > calls_seen:
+            written.go_on(len(chunk))
         return self._context.collect()
 
     def close(self) -> list[Event]:

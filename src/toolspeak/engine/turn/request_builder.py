@@ -74,6 +74,10 @@ def _describing_name(tools: tuple[Tool, ...]) -> str:
     return free_name({tool.name for tool in tools})
 
 
+def _names(tools: tuple[Tool, ...]) -> tuple[str, ...]:
+    return tuple(tool.name for tool in tools)
+
+
 def _with_describing_tool(tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
     return (*tools, describing_tool(_describing_name(tools)))
 
@@ -85,7 +89,7 @@ def _unshowable(tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
 _ANY_CHOICE = ToolChoice()
 #: The options of recent inline requests, by the identity of the client's, which the entry keeps alive, and what else
 #: they depend on.
-_recent_options: BoundedCache[tuple[int, tuple[str, ...], bool], tuple[Options, Options]] = BoundedCache(512 * 1024)
+_recent_options: BoundedCache[tuple[object, ...], tuple[Options, Options]] = BoundedCache(512 * 1024)
 
 
 class RequestBuilder:
@@ -352,14 +356,15 @@ class RequestBuilder:
     def _inline_options(self, constraint: Constraint | None) -> Options:
         """Return the options of an inline request. They are the same object if those of the client are."""
         own, stops, answered = self._request.options, self._stops(), is_answered(self._request.messages)
-        key = (id(own), stops, answered)
+        names = self._kit.derive_from_all(_names)
+        key = (id(own), stops, answered, self._choice.demands, names)
         recent = None if constraint else _recent_options.get(key)
         if recent is not None:
             return recent[1]
         ours = ("stop",) if stops and not own.stop else ()
         options = msgspec.structs.replace(self._contract_options(constraint), stop=stops, dispensable=ours)
         if constraint is None and (source := encode_json(own)) is not None:
-            _recent_options.keep(key, (own, options), len(source))
+            _recent_options.keep(key, (own, options), len(source) + sum(map(len, names)))
         return options
 
     def _stops(self) -> tuple[str, ...]:
@@ -410,7 +415,7 @@ class RequestBuilder:
             response_format=None,
             grammar={} if constraint is None else wire_options(constraint, self._protocol),
             frame=None if constraint is None else constraint.frame,
-            described_tools=tuple(tool.name for tool in self._request.tools),
+            described_tools=self._kit.derive_from_all(_names),
             answered=is_answered(self._request.messages),
             bound=self._choice.demands or self._request.options.response_format is not None,
         )
