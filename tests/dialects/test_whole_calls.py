@@ -245,7 +245,7 @@ def rendered_calls(draw: st.DrawFn) -> str:
     return text[:at] + other + text[at + draw(st.integers(0, 2)) :]
 
 
-@settings(max_examples=size(150, 5_000))
+@settings(max_examples=size(150, 2_500))
 @given(rendered_calls(), OPTIONS, st.integers(1, 40))
 @example(
     '{"tools":[{"name":"any","arguments":{"a":"x "y z"}},{"name":"any","arguments":{"a":"' + "word " * 60 + '"}}]}',

@@ -19,7 +19,7 @@ from toolspeak.upstreams.http.connection import ConnectionPool, HttpConnection, 
 from toolspeak.upstreams.http.retry import Retry
 from toolspeak.upstreams.http.thin_transport import HttpUpstream
 
-EXCHANGES = size(24, 2000)
+EXCHANGES = size(24, 1200)
 #: Nothing may grow by more than this over a whole row: a leak of 100 bytes for each exchange would show.
 MOST_GROWTH = 100 * 1024 + 50 * EXCHANGES
 SOON = Timeouts(connect=5, first_byte=0.05, idle=0.05, total=20)

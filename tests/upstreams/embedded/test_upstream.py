@@ -43,7 +43,7 @@ from toolspeak.upstreams.embedded.upstream import (
 from toolspeak.upstreams.embedded.weights import DEFAULT, MERGED, Weights, obtain_merged
 
 #: How many generated schemas are tried: one for each plan, or enough to show every kind several times.
-SCHEMAS = size(1, 40)
+SCHEMAS = size(1, 16)
 #: Each plan is enforced by a grammar of its own; schemas take them in turn.
 PLANS = ("envelope", "inline", "decision")
 
