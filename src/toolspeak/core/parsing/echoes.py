@@ -452,6 +452,9 @@ def words_of(text: str) -> list[str]:
     return _words(_plain(text))
 
 
+_NO_WORDS = _Words("")
+
+
 class WrittenText:
     """What the model has written, to find the passage that it has written as a call.
 
@@ -464,7 +467,7 @@ class WrittenText:
         self._dropped = self._length = 0  # characters dropped before the text, and characters in all
         self._begin = 0  # where the next call may begin
         self._known = 0  # characters from there whose words are known
-        self._words = _Words("")
+        self._words = _NO_WORDS
         self._start = 0  # where in these words the next call may begin
 
     def add(self, piece: str) -> None:
@@ -476,7 +479,7 @@ class WrittenText:
         """Tell that the next call begins within the last `chars` characters."""
         self._begin = self._length - chars
         self._known = self._start = 0
-        self._words = _Words("")
+        self._words = _NO_WORDS
 
     def go_on(self, chars: int) -> None:
         """Tell that the next call of the same block begins within the last `chars` characters."""

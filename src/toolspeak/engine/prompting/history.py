@@ -447,7 +447,10 @@ def mark_cache_prefix(messages: tuple[Message, ...], stable: str) -> tuple[Messa
 
 def leading_system_messages(messages: tuple[Message, ...]) -> int:
     """Count the system messages at the start."""
-    return next((at for at, message in enumerate(messages) if message.role != "system"), len(messages))
+    for at, message in enumerate(messages):
+        if message.role != "system":
+            return at
+    return len(messages)
 
 
 def without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
