@@ -19,15 +19,12 @@ TESTS = Path(__file__).parent
 def marked(source: str) -> Iterator[str]:
     """The ids in the `pytest.mark.requirement(...)` calls of a test file; decorators and `pytestmark` alike."""
     for node in ast.walk(ast.parse(source)):
-        match node:
-            case ast.Call(func=ast.Attribute(value=ast.Attribute(attr="mark"), attr="requirement"), args=arguments):
-                for argument in arguments:
-                    # Anything but a plain string could hide an id from this check.
-                    assert isinstance(argument, ast.Constant), f"line {node.lineno}: write the id as a string"
-                    assert isinstance(argument.value, str), f"line {node.lineno}: write the id as a string"
-                    yield argument.value
-            case _:
-                pass
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "requirement":
+            for argument in node.args:
+                # Anything but a plain string could hide an id from this check.
+                assert isinstance(argument, ast.Constant), f"line {node.lineno}: write the id as a string"
+                assert isinstance(argument.value, str), f"line {node.lineno}: write the id as a string"
+                yield argument.value
 
 
 @cache

@@ -10,7 +10,7 @@ import tracemalloc
 
 import pytest
 
-from tests.cases import check_each, every, size
+from tests.cases import check_each, size
 from tests.upstreams.faulty_service import FAULTS, TEXT, Chaos, in_order, misbehaving, seeded
 from tests.upstreams.request_helpers import Instant, batches, loops, request
 from toolspeak.core.events import fold
@@ -19,7 +19,7 @@ from toolspeak.upstreams.http.connection import ConnectionPool, HttpConnection, 
 from toolspeak.upstreams.http.retry import Retry
 from toolspeak.upstreams.http.thin_transport import HttpUpstream
 
-EXCHANGES = size(24, 1200)
+EXCHANGES = size(24, 2000)
 #: Nothing may grow by more than this over a whole row: a leak of 100 bytes for each exchange would show.
 MOST_GROWTH = 100 * 1024 + 50 * EXCHANGES
 SOON = Timeouts(connect=5, first_byte=0.05, idle=0.05, total=20)
@@ -116,7 +116,7 @@ def _alive() -> int:
 
 
 @pytest.mark.requirement("R-LEAKS")
-@pytest.mark.parametrize("kind", every(2, ["asyncio", "uvloop"]))
+@pytest.mark.parametrize("kind", size(["asyncio"], ["asyncio", "uvloop"]))
 def test_nothing_leaks_over_many_faulty_exchanges(kind: str):
     """No connection, no task, no memory, no file."""
 

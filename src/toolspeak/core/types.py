@@ -218,7 +218,7 @@ class Options(msgspec.Struct, frozen=True, gc=False):
     answered: bool = False
     #: The parts of the answer that the grammar leaves out.
     frame: AnswerFrame | None = None
-    #: Whether the caller demands a call or a response format, and the prompt asks for it.
+    #: Whether the caller requires a call or a response format and the prompt asks for it.
     bound: bool = False
 
 

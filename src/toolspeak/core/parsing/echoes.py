@@ -39,7 +39,7 @@ _MAX_LITERAL = 400
 _MAX_SEARCHED = 1_000_000_000
 #: Number of characters that are searched in the time that one match takes, or one character if a pattern is searched.
 _CHARS_PER_MATCH, _CHARS_PER_PATTERN_CHAR = 1000, 32
-#: Characters of an answer that are reduced first to find the passage of a call.
+#: Number of characters that are reduced first to find the passage of a call.
 _MIN_WINDOW = 512
 #: Number of characters that are processed at a time. Other threads have to wait for the end of each step.
 _SLICE_CHARS = 32 * 1024
@@ -456,58 +456,59 @@ _NO_WORDS = _Words("")
 
 
 class WrittenText:
-    """What the model has written, to find the passage that it has written as a call.
+    """The answer so far, in which the passage that the model wrote as a call is found.
 
-    Nothing behind the call influences which passage is found, so streaming changes no verdict.
+    Text after the call never changes which passage is found, so the verdict is the same if the answer is streamed.
     """
 
     def __init__(self) -> None:
         self._text = ""
-        self._pieces: list[str] = []  # what follows the text
-        self._dropped = self._length = 0  # characters dropped before the text, and characters in all
-        self._begin = 0  # where the next call may begin
-        self._known = 0  # characters from there whose words are known
+        self._pieces: list[str] = []  # received after the text
+        self._dropped = self._length = 0  # number of characters dropped before the text, and received in all
+        self._begin = 0  # the earliest position of the next call
+        self._known = 0  # number of characters from there that are reduced to words
         self._words = _NO_WORDS
-        self._start = 0  # where in these words the next call may begin
+        self._start = 0  # the earliest position of the next call in these words
 
     def add(self, piece: str) -> None:
         """Add a piece of the answer."""
         self._pieces.append(piece)
         self._length += len(piece)
 
-    def begin(self, chars: int) -> None:
-        """Tell that the next call begins within the last `chars` characters."""
+    def begin_block(self, chars: int) -> None:
+        """Begin a block of calls, which is the last `chars` characters so far."""
         self._begin = self._length - chars
         self._known = self._start = 0
         self._words = _NO_WORDS
 
-    def go_on(self, chars: int) -> None:
-        """Tell that the next call of the same block begins within the last `chars` characters."""
+    def continue_block(self, chars: int) -> None:
+        """Forget the block before its last `chars` characters, where its next call begins at the earliest."""
         before, start = self._length - chars - self._begin, self._start
         if start:
             start -= len(_Words(_plain(self._following(before))).content)
-        self.begin(chars)
+        self.begin_block(chars)
         self._start = max(0, start)
 
     def passage(self, name: str, arguments: JSONValue, limit: _SearchLimit) -> str:
         """Return the passage from the name of a call to its last value, or from its first key to its name.
 
-        Of several, the one that ends first and begins last. Empty if there is none. `name`: reduced, as the passage is.
+        Of several passages, return the one that ends first, and of these the shortest. If there is none, return "".
+        The passage is reduced to its words, and so is `name`.
         """
         values = [_reduce(part, _MAX_LEVELS) for part in _parts(arguments)]
         values = [value for value in values if value and not _is_markup_word(value)]
         orders = ([name, *values], [*values, name]) if values else ()
         while orders:
-            words, is_all = self._words, self._begin + self._known >= self._length
+            words, is_complete = self._words, self._begin + self._known >= self._length
             ends = [(_end_of_all(words, parts, self._start, limit), parts) for parts in orders]
             end, parts = min((each for each in ends if each[0] >= 0), default=(-1, ()), key=lambda each: each[0])
-            if is_all or -1 < end < len(words.content):
+            if is_complete or -1 < end < len(words.content):
                 return self._take(parts, end) if end >= 0 else ""
             self._widen(limit)
         return ""
 
     def _following(self, chars: int) -> str:
-        """Return so many characters from where the next call may begin."""
+        """Return the first `chars` characters from the earliest position of the next call."""
         if self._pieces:
             self._text = "".join([self._text, *self._pieces])[self._begin - self._dropped :]
             self._pieces, self._dropped = [], self._begin
@@ -515,7 +516,7 @@ class WrittenText:
         return self._text[at : at + chars]
 
     def _widen(self, limit: _SearchLimit) -> None:
-        """Reduce more of the text: a call takes a small part of a long answer."""
+        """Reduce more of the answer. Not all at once, because a call is a small part of a long answer."""
         window = self._following(max(_MIN_WINDOW, 4 * self._known))
         self._known = len(window)
         limit.spend(self._known)
@@ -525,7 +526,7 @@ class WrittenText:
         at = end
         for part in reversed(parts):
             at = self._words.content.rfind(part, 0, at)
-        self._start = end  # the next call begins behind this one
+        self._start = end  # the next call begins after this one
         return self._words.content[at:end]
 
 

@@ -547,7 +547,7 @@ class TextScanner:
         elif self._pending and evidence.asked:
             evidence = msgspec.structs.replace(evidence, asked=None)  # it must not overtake the pending calls
         if context.written is not None:
-            context.written.begin(len(buf) - pos)
+            context.written.begin_block(len(buf) - pos)
         self._reader = self._table.reader(opening, context, evidence)
         self._block_start = pos
         self._commits = context.commits
@@ -570,7 +570,7 @@ class TextScanner:
         if ended:
             self._checkpoint()
             if self.context.written is not None:
-                self.context.written.go_on(len(buf) - pos)
+                self.context.written.continue_block(len(buf) - pos)
         elif self.context.commits == self._commits:
             self._raw.append(buf[pos:new])
         self._moved = self._moved or new > pos

@@ -73,7 +73,7 @@ class EnvelopeReader:
             written.add(chunk)
         self._read(chunk, final=False)
         if written is not None and self._context.calls_seen > calls_seen:
-            written.go_on(len(chunk))
+            written.continue_block(len(chunk))
         return self._context.collect()
 
     def close(self) -> list[Event]:

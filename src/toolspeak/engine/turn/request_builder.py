@@ -5,7 +5,7 @@ A request combines the contract (the tool prompt), the rendered history and the 
 
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial
-from typing import assert_never
+from typing import Any, assert_never
 
 import msgspec
 
@@ -355,16 +355,15 @@ class RequestBuilder:
 
     def _inline_options(self, constraint: Constraint | None) -> Options:
         """Return the options of an inline request. They are the same object if those of the client are."""
-        own, stops, answered = self._request.options, self._stops(), is_answered(self._request.messages)
-        names = self._kit.derive_from_all(_names)
-        key = (id(own), stops, answered, self._choice.demands, names)
+        own, stops, facts = self._request.options, self._stops(), self._facts()
+        key = (id(own), stops, *facts.values())
         recent = None if constraint else _recent_options.get(key)
         if recent is not None:
             return recent[1]
         ours = ("stop",) if stops and not own.stop else ()
         options = msgspec.structs.replace(self._contract_options(constraint), stop=stops, dispensable=ours)
         if constraint is None and (source := encode_json(own)) is not None:
-            _recent_options.keep(key, (own, options), len(source) + sum(map(len, names)))
+            _recent_options.keep(key, (own, options), len(source) + sum(map(len, facts["described_tools"])))
         return options
 
     def _stops(self) -> tuple[str, ...]:
@@ -415,10 +414,16 @@ class RequestBuilder:
             response_format=None,
             grammar={} if constraint is None else wire_options(constraint, self._protocol),
             frame=None if constraint is None else constraint.frame,
-            described_tools=self._kit.derive_from_all(_names),
-            answered=is_answered(self._request.messages),
-            bound=self._choice.demands or self._request.options.response_format is not None,
+            **self._facts(),
         )
+
+    def _facts(self) -> dict[str, Any]:
+        """Return the options that describe the request to the upstream."""
+        return {
+            "described_tools": self._kit.derive_from_all(_names),
+            "answered": is_answered(self._request.messages),
+            "bound": self._choice.demands or self._request.options.response_format is not None,
+        }
 
     def _place(self, messages: tuple[Message, ...], contract: Contract) -> tuple[Message, ...]:
         return self._mark_cache(place(messages, contract, system_role=self._plan.profile.system_role), contract)
