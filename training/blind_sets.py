@@ -47,6 +47,8 @@ from toolspeak.tools.final_output import FinalOutput
 from toolspeak.tools.shell import Shell
 from toolspeak.tools.wrappers import cut_short
 
+from .served import part_of
+
 FOLDER = Path(__file__).parent / "blind"
 CHATS = ("closings", "hostile")
 ANSWERS = ("described", "ordinary", "echoes")
@@ -644,6 +646,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--adapter", default="", help="the embedded model's adapter, a GGUF file")
     parser.add_argument("--count", type=int, default=0, help="how many items, chosen at random; all if left out")
     parser.add_argument("--seed", type=int, default=0, help="chooses the items of --count")
+    parser.add_argument("--part", type=part_of, default=(1, 1), help="run one part of the items, such as 2/16")
     parser.add_argument("--out", default="", help="keep each result in this file, and resume from it")
     parser.add_argument("--json", action="store_true", help="print the summary as JSON lines")
     asked = parser.parse_args(arguments)
@@ -652,6 +655,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     items = read_items(asked.set)
     if 0 < asked.count < len(items):
         items = random.Random(asked.seed).sample(items, asked.count)
+    part, parts = asked.part
+    items = items[part - 1 :: parts]
     results = Results(asked.out, items)
     asyncio.run(_run(asked, [item for item in items if item.id not in results.rows], results))
     for row in results.summary():

@@ -210,14 +210,14 @@ def _tell(what: str, right: list[bool]) -> None:
         )
 
 
-def _part(text: str) -> tuple[int, int]:
-    """Which part of how many."""
+def part_of(text: str) -> tuple[int, int]:
+    """Parse a part such as `2/16`: the second of sixteen."""
     try:
         part, parts = map(int, text.split("/"))
     except ValueError:
         part, parts = 0, 0
     if not 1 <= part <= parts:
-        raise argparse.ArgumentTypeError(f"`{text}` is no part such as 2/16")
+        raise argparse.ArgumentTypeError(f"invalid part `{text}`: write for example 2/16")
     return part, parts
 
 
@@ -227,7 +227,7 @@ def main() -> None:
     parser.add_argument("--seal", required=True)
     parser.add_argument("--limit", type=int, default=1000)
     parser.add_argument("--tasks", type=int, default=50)
-    parser.add_argument("--part", type=_part, default=(1, 1), help="which part of how many, such as 2/16")
+    parser.add_argument("--part", type=part_of, default=(1, 1), help="which part of how many, such as 2/16")
     parser.add_argument("--out", default="", help="a file that keeps what is finished")
     asyncio.run(_measure(parser.parse_args()))
 
