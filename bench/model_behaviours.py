@@ -4,6 +4,7 @@
     python bench/model_behaviours.py --json now.json         also write the outcomes to a file
     python bench/model_behaviours.py --against base.json     also list what changed since then
     python bench/model_behaviours.py --show "writes YAML"    the requests and answers of one behaviour
+    python bench/model_behaviours.py --interpreter           the same table with `interpreter = "embedded"`
 
 Each behaviour is played twice, whole and streamed. Ends with status 1 if a turn that was right in the base is not right.
 """
@@ -33,10 +34,11 @@ def main() -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the outcomes to FILE")
     parser.add_argument("--against", type=Path, metavar="FILE", help="compare with the outcomes in FILE")
     parser.add_argument("--show", metavar="NAME", help="print the conversation of one behaviour")
+    parser.add_argument("--interpreter", action="store_true", help="let the embedded model read described calls")
     arguments = parser.parse_args()
     if arguments.show:
         return show(arguments.show)
-    outcomes = play()
+    outcomes = play({"interpreter": "embedded"} if arguments.interpreter else {})
     print_table(outcomes)
     if arguments.json:
         arguments.json.write_text(json.dumps(outcomes, indent=1, ensure_ascii=False), encoding="utf-8")
@@ -45,9 +47,10 @@ def main() -> int:
     return 0
 
 
-def play() -> Outcomes:
+def play(settings: dict[str, str]) -> Outcomes:
     return {
-        mode: {each.name: asdict(run(each, streamed=mode == "streamed")[0]) for each in BEHAVIOURS} for mode in MODES
+        mode: {each.name: asdict(run(each, streamed=mode == "streamed", **settings)[0]) for each in BEHAVIOURS}
+        for mode in MODES
     }
 
 
