@@ -63,6 +63,28 @@ def test_a_string_must_stand_in_the_answer(answer: str, value: str, stands: bool
 @check_each(
     ("answer", "value", "stands"),
     [
+        ('{"to": "ana", "subject": "subje', "subje", False),
+        ('{"to": "ana", "subject": "New York, Os', "New York", False),
+        ('{"to": "ana", "subject": "subject"', "subject", True),
+        ("send(to=ana, subject=subje", "subje", False),
+        ("send(to=ana, subject=subje", "ana", True),
+        ("send(to='ana', subject='subject'", "subject", True),
+        ("send(to=ana, subject=subject)", "subject", True),
+        ("wait[days: 3", 3, False),
+        ("wait[days: 3]", 3, True),
+        ("wait(unit=metric tons", "metric_tons", True),
+        ("send to ana, the subject is a subject", "a subject", True),
+        ('the subject is "sub', "sub", False),
+    ],
+)  # fmt: skip
+def test_a_value_at_the_end_of_an_unfinished_call_may_be_cut(answer: str, value: object, stands: bool):
+    assert (missing(answer, {"kind": value}) == "") is stands
+
+
+@pytest.mark.requirement("E6")
+@check_each(
+    ("answer", "value", "stands"),
+    [
         ("for 3 days", 3, True),
         ("for 3 days", 3.0, True),
         ("for 13 days", 3, False),

@@ -133,6 +133,15 @@ def test_an_interpreter_that_fails_is_noted_and_the_turn_goes_on(
     assert reason in note.detail
 
 
+@pytest.mark.requirement("E6")
+def test_an_interpreter_that_never_answers_leaves_the_turn_half_of_its_time():
+    model = Model(DESCRIBED, interpreter=lambda _: endless())
+    reply = run(model.client.chat("Hi", [Tool("send_message", parameters=SEND)], timeout=0.5))
+    assert reply.text == DESCRIBED
+    (note,) = [note for note in reply.notes if note.code == "interpretation_failed"]
+    assert "took longer than 0.2" in note.detail
+
+
 def test_its_time_is_not_that_of_the_upstream(monkeypatch: pytest.MonkeyPatch):
     now = [0.0]
     monkeypatch.setattr(time, "perf_counter", lambda: now[0])

@@ -16,7 +16,7 @@ from ..engine.turn.passthrough_turn import PassthroughTurn
 from ..engine.turn.trace import AttemptTrace, TracedReply
 from ..errors import FormatError, ModelError, ToolChoiceError, ToolspeakError, UpstreamError
 from ..protocols.shared.passthrough_bytes import RawBatch
-from ..upstreams.base import Batches, Upstream, error_of, failure_of, open_upstream, shorten
+from ..upstreams.base import DEADLINE, Batches, Upstream, error_of, failure_of, open_upstream, shorten
 from ..upstreams.http.service import Posted
 from ..upstreams.http.thin_transport import HttpUpstream
 
@@ -32,7 +32,8 @@ SLOW_SECONDS = 0.005
 #: Number of characters in the messages of a request above which calls in the answer are parsed in a worker thread,
 #: because they are compared with these messages.
 LONG_REQUEST_CHARS = 128 * 1024
-INTERPRETER_SECONDS = 60.0  # seconds for an answer of the interpreter, with its start
+#: Time limit in seconds for the interpreter, including its start. It takes at most half of the time left for the turn.
+INTERPRETER_SECONDS = 60.0
 
 _END_SECONDS = 0.25  # seconds after a finish reason within which nearly every answer ends
 
@@ -449,12 +450,13 @@ class EngineTurn:
 async def _ask_interpreter(upstream: Upstream, request: Request) -> Batches:
     """Yield the whole answer, or a failure that says why there is none: the turn goes on without it."""
     events: list[Event]
+    seconds = min(INTERPRETER_SECONDS, (DEADLINE.get() - asyncio.get_running_loop().time()) / 2)
     try:
-        async with asyncio.timeout(INTERPRETER_SECONDS):
+        async with asyncio.timeout(seconds):
             batches = open_upstream(upstream, request, passthrough_bytes=False)
             events = [event async for batch in batches for event in batch]
     except TimeoutError:
-        events = [Failure(f"the interpreter took longer than {INTERPRETER_SECONDS:g} seconds", "timeout")]
+        events = [Failure(f"the interpreter took longer than {seconds:.3g} seconds", "timeout")]
     except (ToolspeakError, OSError) as error:
         events = [Failure(f"the interpreter failed: {shorten(str(error))}")]
     yield events

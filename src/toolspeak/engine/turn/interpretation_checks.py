@@ -4,6 +4,7 @@
   value may differ in case, and in `_`, `-` and spaces. A key that the schema does not declare counts as a string.
 - A number must appear in digits, optionally with a sign, thousands separators, decimals and an exponent, or, up to
   twenty, as an English word. `5 %` is 5 and 0.05. Booleans and null are not checked.
+- A string or number at the end of an unfinished call does not count, since it may be cut. An enum value does.
 - The model means a call unless a text that it has read contains it in call form, or its name or all its values stand
   only in passages that were copied from a text.
 """
@@ -28,6 +29,8 @@ _NUMBER = re.compile(
     rf"(?:{'|'.join(_NUMBER_WORDS)})\b)((?:\.\d{{1,40}})?(?:e[+-]?\d{{1,3}})?)(?!\.?\d)(\s?(?:%|per ?cent\b)|)",
     re.IGNORECASE,
 )
+#: Endings of a value that is complete, although its call is not.
+_CLOSING = tuple("\"'`)}]>")
 #: Words beside a value that make it part of a copied passage: in a text that names the tool, in another text, and in
 #: what the user says, which may be a request with the name of the tool. For the name itself, it takes two more.
 _BESIDE_VALUE, _IN_OTHER_TEXT, _FROM_USER, _MORE_FOR_NAME = 4, 8, 6, 2
@@ -37,7 +40,8 @@ _Place = tuple[int, int]
 
 def missing_value(call: ToolCall, tool: Tool, answer: str) -> str:
     """Return a value of a call that does not appear in the answer, or an empty string."""
-    text, folded, numbers = _squeezed(answer), _folded(answer), _numbers(answer)
+    whole = _without_cut_value(answer)
+    text, folded, numbers = _squeezed(whole), _folded(answer), _numbers(whole)
     choices, keys = set[str](), set[str]()
     _collect(tool.parameters, choices, keys)
     for value in leaves(call.arguments, keys):
@@ -50,6 +54,16 @@ def missing_value(call: ToolCall, tool: Tool, answer: str) -> str:
         if not stands:
             return str(value)
     return ""
+
+
+def _without_cut_value(answer: str) -> str:
+    """Return the answer without a last value that may be cut: its string, or a bracket around it, is still open."""
+    if answer.count('"') % 2:
+        return answer[: answer.rindex('"')]
+    if any(answer.count(pair[0]) > answer.count(pair[1]) for pair in ("()", "[]", "{}")):
+        start = max(map(answer.rfind, ",:=([{")) + 1
+        return answer if answer.endswith(_CLOSING) else answer[:start]
+    return answer
 
 
 def _squeezed(text: str) -> str:
