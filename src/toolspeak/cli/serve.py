@@ -75,6 +75,10 @@ class _ConfigReader:
         self._overrides = (upstream, model)
         self.secrets: list[Secret] = []
 
+    def keep(self, secret: Secret) -> None:
+        """Redact another secret from now on."""
+        self.secrets.append(secret)
+
     def read(self, before: Config | None = None) -> Config:
         """Load the configuration and check that a server can start with it, or switch to it from `before`."""
         from ..server.process.from_config import secrets_of, usable_config
@@ -166,12 +170,12 @@ def command(upstream: str, model: str, auth: Auth, **settings: Any) -> None:
     app = App(
         gateway, guard, lifecycle=lifecycle, recorder=recorder, secrets=lambda: reader.secrets, store=config.store
     )
+    app.keep_secret = reader.keep
     sessions = guard.access.sessions
     announce = partial(_announce, options, plans, running, sessions.new_code)
     with usage_errors(), _control_file(config, options.host, sessions.server_session(), announce) as listening:
         process = ServerOptions(options.workers, options.drain, options.linger)
-        status = serve(app, options.host, options.port, reload, process, listening)
-    click.get_current_context().exit(status)
+        click.get_current_context().exit(serve(app, options.host, options.port, reload, process, listening))
 
 
 def _prepare_model(config: Config, upstream: str, model: str, settings: Mapping[str, str | int | None]) -> str:

@@ -1,4 +1,4 @@
-"""The JSON API of the web page: recorded requests, models, metrics, sessions, evaluation results.
+"""The JSON API of the web page: recorded requests, models, metrics, sessions, evaluation results, connections.
 
 Each page of `routes` has one handler, and none executes a tool. With several workers, results cover all of them.
 """
@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
+from ...client_settings.table import ANY_KEY, ServerAddress, clients
 from ...config import Secret
 from ...core.parsing.acceptance import Policy
 from ...core.types import JSONObject, JSONValue
@@ -21,11 +22,12 @@ from ...engine.planning.strategy import Emulation, Mode
 from ...errors import UsageError
 from ..access.auth import Caller
 from ..access.limits import read_object
-from ..asgi import Receive, Scope, read_body
+from ..asgi import Receive, Scope, header, read_body
 from ..observe.counters import MinuteRow, MinuteSeries, merge_rows
 from ..proxy.upstream_router import Gateway
 from ..recording.recorder import Recorder
 from ..routes import Route
+from .connect import ConnectApi, find_local
 from .models import ModelsApi, latest
 from .requests import AskWorkers, RequestsApi, no_other_workers
 from .sessions import SessionsApi, owner_of
@@ -43,7 +45,10 @@ _Handler: TypeAlias = Callable[[Route, Caller, Scope, Receive], Awaitable[JSONVa
 
 
 class PageApi:
-    """Handles the API requests of the page. `secrets` returns the secrets to redact, `store` is a URL."""
+    """Handles the API requests of the page.
+
+    `secrets` returns the secrets to redact, `keep_secret` adds one, `store` is a URL.
+    """
 
     def __init__(
         self,
@@ -53,8 +58,10 @@ class PageApi:
         secrets: Callable[[], Iterable[Secret]] = tuple,
         store: str = "",
         others: AskWorkers = no_other_workers,
+        keep_secret: Callable[[Secret], None] = lambda secret: None,
     ) -> None:
         self._others = others
+        self._connect_api = ConnectApi(gateway, keep_secret)
         self._gateway = gateway
         self._recording = recorder is not None
         self._requests = RequestsApi(gateway, recorder, secrets, others)
@@ -72,6 +79,10 @@ class PageApi:
             ),
             "replay": self._replay,
             "series": self._series,
+            "clients": self._clients,
+            "connection": self._connection,
+            "connection_check": self._check_connection,
+            "connection_use": self._use_connection,
             "chats": self._chats,
             "chat": self._chat,
             "chat_kept": self._save_chat,
@@ -94,6 +105,7 @@ class PageApi:
 
     async def close(self) -> None:
         await self._models.close()
+        await self._connect_api.close()
         self._sessions.close()
 
     async def _about(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
@@ -126,6 +138,26 @@ class PageApi:
         rows = [self._minutes.rows(time.time()), *(msgspec.convert(each, tuple[MinuteRow, ...]) for each in others)]
         return {"rows": msgspec.to_builtins(merge_rows(rows)), "late": late}
 
+    async def _connection(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+        _, own_port = scope.get("server") or ("", 0)
+        local = await find_local(self._gateway(), own_port) if "find" in _query(scope) else []
+        return self._connect_api.state | {"local": local}
+
+    async def _check_connection(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+        if self._others is not no_other_workers:
+            hint = "add the upstream to the configuration"
+            raise UsageError("a server with several workers cannot connect a model while it runs", hint=hint)
+        return await self._connect_api.start(read_object(await read_body(scope, receive, _MAX_BODY_BYTES)))
+
+    async def _use_connection(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+        return self._connect_api.use(caller)
+
+    async def _clients(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+        url = f"{scope.get('scheme', 'http')}://{header(scope, b'host')}"
+        key = ANY_KEY if caller.keyless_server else "YOUR_TOOLSPEAK_KEY"
+        server = ServerAddress(url, _query(scope).get("model") or "MODEL", key).checked()
+        return {name: msgspec.to_builtins(server.settings_for(row)) for name, row in clients().items()}
+
     async def _chats(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
         return await asyncio.to_thread(self._sessions.list_sessions, owner_of(caller), _query(scope).get("text", ""))
 
@@ -151,7 +183,7 @@ class PageApi:
 
 
 def _query(scope: Scope) -> dict[str, str]:
-    return dict(parse_qsl(scope.get("query_string", b"").decode("latin-1")))
+    return dict(parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True))
 
 
 def _read_results() -> list[JSONValue]:
