@@ -45,6 +45,7 @@ ADMIN = {
     ("HEAD", "/metrics"),
     ("POST", "/toolspeak/connection"),
     ("POST", "/toolspeak/connection/use"),
+    ("POST", "/toolspeak/import"),
     ("POST", "/toolspeak/probe"),
     ("POST", "/toolspeak/sessions"),
     ("POST", "/toolspeak/requests/NAME/replay"),

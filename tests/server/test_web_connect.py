@@ -15,7 +15,7 @@ from tests.test_doctor import CHECKS, checked, document, listing, native, obedie
 from tests.upstreams.loopback_server import Answer as Service
 from tests.upstreams.loopback_server import Heard, Server, serving
 from toolspeak.config import Secret
-from toolspeak.errors import ConfigError, UpstreamError
+from toolspeak.errors import UpstreamError
 from toolspeak.server.access.origin_guard import OriginGuard
 from toolspeak.server.app import App
 from toolspeak.server.proxy.upstream_router import Gateway
@@ -270,14 +270,6 @@ def test_a_fault_of_toolspeak_itself_is_told_without_details(monkeypatch: pytest
     monkeypatch.setattr(connect, "_detect", broken)
     state = run(Desk().check(url="http://127.0.0.1:9"))
     assert state["checks"][-1]["says"] == "internal error in toolspeak; see its log"
-
-
-def test_an_error_of_a_check_is_told(monkeypatch: pytest.MonkeyPatch):
-    async def broken(addresses: Any) -> Any:
-        raise ConfigError("the certificate file is missing")
-
-    monkeypatch.setattr(connect, "_detect", broken)
-    assert run(Desk().check(url="http://127.0.0.1:9"))["checks"][-1]["says"] == "the certificate file is missing"
 
 
 def test_local_servers_are_found_on_their_ports(monkeypatch: pytest.MonkeyPatch):

@@ -75,10 +75,6 @@ class _ConfigReader:
         self._overrides = (upstream, model)
         self.secrets: list[Secret] = []
 
-    def keep(self, secret: Secret) -> None:
-        """Redact another secret from now on."""
-        self.secrets.append(secret)
-
     def read(self, before: Config | None = None) -> Config:
         """Load the configuration and check that a server can start with it, or switch to it from `before`."""
         from ..server.process.from_config import secrets_of, usable_config
@@ -86,7 +82,7 @@ class _ConfigReader:
         config = load(self._flags)
         # Keep old secrets: running requests still use them, as do all requests if the new configuration is rejected.
         fresh = secrets_of(config, *self._overrides)
-        self.secrets = [*fresh, *(secret for secret in self.secrets if secret not in fresh)]
+        self.secrets[:] = [*fresh, *(secret for secret in self.secrets if secret not in fresh)]
         print_notes(note.detail for note in config.notes)
         return usable_config(config, *self._overrides, before)
 
@@ -170,7 +166,7 @@ def command(upstream: str, model: str, auth: Auth, **settings: Any) -> None:
     app = App(
         gateway, guard, lifecycle=lifecycle, recorder=recorder, secrets=lambda: reader.secrets, store=config.store
     )
-    app.keep_secret = reader.keep
+    app.keep_secret = reader.secrets.append
     sessions = guard.access.sessions
     announce = partial(_announce, options, plans, running, sessions.new_code)
     with usage_errors(), _control_file(config, options.host, sessions.server_session(), announce) as listening:

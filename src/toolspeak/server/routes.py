@@ -85,6 +85,7 @@ _TABLE: dict[tuple[str, str], Route] = {
     **{("GET", f"/toolspeak/{path}"): Route(page=page, level="admin") for path, page in _ADMIN_PAGES.items()},
     ("POST", "/toolspeak/connection"): Route(page="connection_check", level="admin"),
     ("POST", "/toolspeak/connection/use"): Route(page="connection_use", level="admin"),
+    ("POST", "/toolspeak/import"): Route(page="import", level="admin"),
     ("POST", "/toolspeak/probe"): Route(page="probe", level="admin"),
     ("POST", "/toolspeak/sessions"): Route(page="chat_kept", level="admin"),
     # For administrators, because metrics reveal which models are used and how much.

@@ -42,13 +42,8 @@ _NOT_PUBLIC = tuple(
 )
 #: Metadata services, which hand out the credentials of a machine in a cloud: link-local addresses, and addresses of
 #: Amazon, Google, Alibaba, Azure and Oracle.
-_METADATA = tuple(
-    map(
-        ip_network,
-        "169.254.0.0/16 fe80::/10 fd00:ec2::254/128 fd20:ce::254/128"
-        " 100.100.100.200/32 168.63.129.16/32 192.0.0.192/32".split(),
-    )
-)
+_METADATA_SERVICES = "169.254.0.0/16 fe80::/10 fd00:ec2::254 fd20:ce::254 100.100.100.200 168.63.129.16 192.0.0.192"
+_METADATA = tuple(map(ip_network, _METADATA_SERVICES.split()))
 _ALLOW_HINT = "if this is intended, add the host to the allowed hosts"
 #: IPv6 networks whose last four bytes are an IPv4 address.
 _TRANSLATED = (ip_network("64:ff9b::/96"), ip_network("::ffff:0:0:0/96"))

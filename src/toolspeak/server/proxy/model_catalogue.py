@@ -83,11 +83,6 @@ class ModelCatalogue:
         hint = f"did you mean {near}?" if near else "GET /v1/models lists the models"
         raise UnknownModel(f"unknown model {display_name}" if name else "the request has no `model`", hint=hint)
 
-    def lists(self, name: str, upstream: str) -> bool:
-        """Whether a name means a configured model of this upstream."""
-        location = self._locate(name) if len(name) <= MAX_NAME_CHARS else None
-        return location is not None and location.upstream == upstream and location.model in self._upstreams[upstream]
-
     def _locate(self, name: str) -> ModelLocation | None:
         location = self._aliases.get(name) or self._resolve(name)
         if location is None and name.endswith(_OLLAMA_TAG):

@@ -180,8 +180,9 @@ class Gateway:
         self._configs = {upstream.name: upstream for upstream in upstreams}
         #: Upstreams that were added while the server runs.
         self.added: dict[str, UpstreamConfig] = {}
+        self._added_models: set[str] = set()
         self._aliases = aliases
-        self._catalogue = self._build_catalogue()
+        self._catalogue = ModelCatalogue({upstream.name: upstream.model_names() for upstream in upstreams}, aliases)
         #: Model that replaces every requested model; empty if there is none.
         self._fixed = next((upstream.fixed for upstream in upstreams if upstream.fixed), "")
         self.capabilities = capabilities
@@ -221,9 +222,6 @@ class Gateway:
             chain.append((other, model or other.fixed))
         return tuple(chain)
 
-    def _build_catalogue(self) -> ModelCatalogue:
-        return ModelCatalogue({name: config.model_names() for name, config in self._configs.items()}, self._aliases)
-
     def add(self, config: UpstreamConfig) -> str:
         """Add an upstream, or replace one that was added for the same URL. Return its name, which may get a suffix.
 
@@ -234,7 +232,8 @@ class Gateway:
             name += "-2"
         self.added[name] = self._configs[name] = msgspec.structs.replace(config, name=name)
         self._chains[name] = self._chain(self._configs[name])
-        self._catalogue = self._build_catalogue()
+        self._catalogue = ModelCatalogue({each: it.model_names() for each, it in self._configs.items()}, self._aliases)
+        self._added_models = {model for model, upstream in self._catalogue.names().items() if upstream in self.added}
         self._connected.pop(name, None)  # its idle connections expire
         for cache in (self._locations, self._targets, self._recipes, self._makers):
             cache.clear()
@@ -242,9 +241,7 @@ class Gateway:
 
     def _chosen_model(self, requested: str) -> str:
         """Return the model to look up: a fixed one, unless the request names a model of an upstream that was added."""
-        if not self._fixed or any(self._catalogue.lists(requested, name) for name in self.added):
-            return requested
-        return self._fixed
+        return self._fixed if self._fixed and requested not in self._added_models else requested
 
     def check(self) -> None:
         """Validate the settings, address and key of every upstream. Raises ConfigError if one is unusable."""

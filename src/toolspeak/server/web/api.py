@@ -28,12 +28,14 @@ from ..proxy.upstream_router import Gateway
 from ..recording.recorder import Recorder
 from ..routes import Route
 from .connect import ConnectApi, find_local
+from .imports import inspect
 from .models import ModelsApi, latest
 from .requests import AskWorkers, RequestsApi, no_other_workers
 from .sessions import SessionsApi, owner_of
 
 _MAX_BODY_BYTES = 64 * 1024  # size limit for request bodies from the page, except for saved chats
-_MAX_CHAT_BYTES = 16 * 1024 * 1024  # size limit for saved chats, which may contain long tool results
+#: Size limits for saved chats, which may contain long tool results, and for imports.
+_MAX_CHAT_BYTES, _MAX_IMPORT_BYTES = 16 * 1024 * 1024, 2 * 1024 * 1024
 #: Shown if the server runs tools only for other callers.
 _NO_PAGE_ACCESS = (
     "This server runs tools only for certain keys. To allow this page, set `page = true` in `[server_tools.NAME]`."
@@ -45,10 +47,7 @@ _Handler: TypeAlias = Callable[[Route, Caller, Scope, Receive], Awaitable[JSONVa
 
 
 class PageApi:
-    """Handles the API requests of the page.
-
-    `secrets` returns the secrets to redact, `keep_secret` adds one, `store` is a URL.
-    """
+    """Handles the API requests of the page. `secrets` returns what to redact, `keep_secret` adds to it."""
 
     def __init__(
         self,
@@ -82,7 +81,8 @@ class PageApi:
             "clients": self._clients,
             "connection": self._connection,
             "connection_check": self._check_connection,
-            "connection_use": self._use_connection,
+            "connection_use": lambda route, caller, scope, receive: self._connect_api.use(caller),
+            "import": self._import,
             "chats": self._chats,
             "chat": self._chat,
             "chat_kept": self._save_chat,
@@ -139,7 +139,7 @@ class PageApi:
         return {"rows": msgspec.to_builtins(merge_rows(rows)), "late": late}
 
     async def _connection(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
-        _, own_port = scope.get("server") or ("", 0)
+        own_port = (scope.get("server") or ("", 0))[1]
         local = await find_local(self._gateway(), own_port) if "find" in _query(scope) else []
         return self._connect_api.state | {"local": local}
 
@@ -149,14 +149,16 @@ class PageApi:
             raise UsageError("a server with several workers cannot connect a model while it runs", hint=hint)
         return await self._connect_api.start(read_object(await read_body(scope, receive, _MAX_BODY_BYTES)))
 
-    async def _use_connection(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
-        return self._connect_api.use(caller)
-
     async def _clients(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
         url = f"{scope.get('scheme', 'http')}://{header(scope, b'host')}"
         key = ANY_KEY if caller.keyless_server else "YOUR_TOOLSPEAK_KEY"
         server = ServerAddress(url, _query(scope).get("model") or "MODEL", key).checked()
         return {name: msgspec.to_builtins(server.settings_for(row)) for name, row in clients().items()}
+
+    async def _import(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+        body = read_object(await read_body(scope, receive, _MAX_IMPORT_BYTES))
+        # In a thread, because parsing may take long enough to delay other streams.
+        return await asyncio.to_thread(asyncio.run, inspect(body))
 
     async def _chats(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
         return await asyncio.to_thread(self._sessions.list_sessions, owner_of(caller), _query(scope).get("text", ""))
@@ -183,7 +185,7 @@ class PageApi:
 
 
 def _query(scope: Scope) -> dict[str, str]:
-    return dict(parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True))
+    return dict(parse_qsl(scope.get("query_string", b"").decode("latin-1")))
 
 
 def _read_results() -> list[JSONValue]:

@@ -6,7 +6,7 @@ address may be in any network, because only administrators can connect a model, 
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
@@ -29,9 +29,7 @@ from ..proxy.upstream_router import Gateway, UpstreamConfig
 
 _log = logging.getLogger("toolspeak.server")
 _LOCAL_SECONDS = 1.0
-#: Timeouts of the checks.
 _TIMEOUTS = Timeouts(5.0, PATIENCE, PATIENCE, 2 * PATIENCE)
-_DENIED_STATUSES = (401, 403)
 #: Words in the names of models that do not chat. Such a model is not chosen by default.
 _OTHER_KINDS = ("embed", "whisper", "tts", "dall-e", "rerank", "moderation", "transcribe", "image", "guard")
 #: Server software by the URL on which it listens by default.
@@ -114,11 +112,10 @@ class ConnectApi:
             state |= {**place, "model": model, "models": list(address.models)}
             async for result in examine(self._target(address, model), partial(state.__setitem__, "checking")):
                 checks.append(msgspec.to_builtins(result))
-        except Exception as error:
-            if not isinstance(error, ToolspeakError):
-                _log.exception("checking an upstream failed")
-            says = str(error) if isinstance(error, ToolspeakError) else "internal error in toolspeak; see its log"
-            checks.append(msgspec.to_builtins(CheckResult("configuration", "fail", says)))
+        except Exception:
+            _log.exception("checking an upstream failed")
+            failure = CheckResult("configuration", "fail", "internal error in toolspeak; see its log")
+            checks.append(msgspec.to_builtins(failure))
         finally:
             state["running"] = False
 
@@ -127,24 +124,20 @@ class ConnectApi:
         about = (provider, provider, model, address.base_url, address.protocol, address.open(_TIMEOUTS, Retry(most=0)))
         return DoctorTarget(*about, gateway.settings(f"{provider}:{model}"), gateway.capabilities, bool(address.key))
 
-    def use(self, caller: Caller) -> JSONObject:
+    async def use(self, caller: Caller) -> JSONObject:
         """Serve the models at the address that was checked. Return the name under which clients request the model."""
         address, model = self._address, str(self.state.get("model", ""))
         if address is None or not model:
             raise UsageError("no model has been checked", hint="connect one first")
-        gateway, provider = self._gateway(), address.provider
-        config = UpstreamConfig(
-            parse_base_url(address.base_url).authority.replace(":", "-") if provider == "openai" else provider,
-            provider,
-            address.base_url,
-            address.protocol,
-            connect=lambda own_key: address.open(),
-            settings=lambda name: gateway.settings(f"{provider}:{name}"),
-            models=tuple(dict.fromkeys((model, *address.models))),
-        )
-        name = gateway.add(config)
+        provider = address.provider
+        host = parse_base_url(address.base_url).authority.replace(":", "-")
+        about = (host if provider == "openai" else provider, provider, address.base_url, address.protocol)
+        models = tuple(dict.fromkeys((model, *address.models)))
+        parts = (lambda own_key: address.open(), lambda name: self._gateway().settings(f"{provider}:{name}"))
+        name = self._gateway().add(UpstreamConfig(*about, *parts, models=models))
         _log.info("upstream `%s` added", name)
-        return {"upstream": name, "model": model if gateway.models(caller).get(model) == name else f"{name}:{model}"}
+        is_listed = self._gateway().models(caller).get(model) == name
+        return {"upstream": name, "model": model if is_listed else f"{name}:{model}"}
 
     async def close(self) -> None:
         if self._task is not None:
@@ -184,15 +177,14 @@ def _addresses(gateway: Gateway, url: str, provider: str, key: Secret) -> list[_
     return addresses
 
 
-async def _detect(addresses: Iterable[_Address]) -> _Address:
+async def _detect(addresses: list[_Address]) -> _Address:
     """Return the first address that lists models, else one that asks for a key, else the likeliest."""
-    addresses = list(addresses)
     results = await asyncio.gather(*(address.look() for address in addresses), return_exceptions=True)
     denied: list[_Address] = []
     for address, result in zip(addresses, results, strict=True):
         if not isinstance(result, BaseException):
             return address._replace(models=result)
-        if isinstance(result, UpstreamError) and result.upstream_status in _DENIED_STATUSES:
+        if isinstance(result, UpstreamError) and result.upstream_status in (401, 403):
             denied.append(address)
     return [*denied, *addresses][0]
 
