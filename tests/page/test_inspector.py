@@ -63,7 +63,7 @@ def test_a_request_that_runs_is_marked_and_shown_once_it_is_answered(page: Any, 
     identifier = row.get_attribute("data-key")
     row.click()
     page.get_by_text("This request is still running").wait_for()
-    page.get_by_role("link", name="Chat").click()
+    page.get_by_role("link", name="Chats").click()
     page.click(".composer button")
     page.locator(".notice.warn").get_by_text("Stopped").wait_for()
     page.goto(f"{server.url}/#/inspector/{identifier}")

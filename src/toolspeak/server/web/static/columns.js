@@ -80,7 +80,8 @@ export function makeColumn(title, about = "") {
   const content = h("div", { class: "stack-tight column-content" });
   const facts = h("p", { class: "small soft" });
   const why = h("p", { class: "small" });
-  const element = h("section", { class: "card stack column", "aria-label": title }, h("div", { class: "row apart" }, h("h3", {}, title), state), about && h("p", { class: "small soft" }, about), content, facts, why);
+  const heading = h("h3", {}, title);
+  const element = h("section", { class: "card stack column", "aria-label": title }, h("div", { class: "row apart" }, heading, state), about && h("p", { class: "small soft" }, about), content, facts, why);
 
   /** @param {string} text @param {string} [style] */
   const setState = (text, style = "") => {
@@ -93,6 +94,11 @@ export function makeColumn(title, about = "") {
 
   return {
     element,
+    /** @param {string} text */
+    setTitle(text) {
+      heading.textContent = text;
+      element.setAttribute("aria-label", text);
+    },
     /**
      * @param {Parameters<typeof askOnce>[0]} wish
      * @param {AbortSignal} signal

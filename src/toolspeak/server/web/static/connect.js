@@ -13,6 +13,7 @@ const POLL_INTERVAL = 250;
 const CHECKS = ["configuration", "reachable", "key", "model", "answer", "streaming", "native tools", "tool calls"];
 const SIGNS = /** @type {Record<string, string>} */ ({ ok: "✓", note: "!", fail: "✗", skipped: "–" });
 const PROVIDERS = /** @type {Record<string, string>} */ ({ ollama: "Ollama", lmstudio: "LM Studio", llamacpp: "llama.cpp", vllm: "vLLM" });
+const PROTOCOLS = /** @type {Record<string, string>} */ ({ openai_chat: "OpenAI-compatible", openai_responses: "OpenAI Responses", anthropic: "Anthropic", gemini: "Gemini", ollama: "Ollama" });
 /** What to do on this page, where the advice of a check is for the command line. */
 const ADVICE = /** @type {Record<string, string>} */ ({ key: "Enter a valid API key above.", model: "Choose another model." });
 
@@ -69,7 +70,7 @@ export function makeConnect(about, connected) {
         "li",
         { class: `check-${check?.status ?? (running ? "running" : "open")}` },
         h("span", { class: "check-sign", "aria-hidden": "true" }, check ? SIGNS[check.status] : running ? "…" : "·"),
-        h("div", {}, h("span", { class: "strong" }, name), check && [h("span", { class: "visually-hidden" }, ` ${check.status}`), " ", h("span", { class: "soft" }, check.says)], advice && check?.status !== "ok" && h("p", { class: "small" }, withCode(`→ ${advice}`))),
+        h("div", {}, h("span", { class: "strong" }, name), check && [h("span", { class: "visually-hidden" }, ` ${check.status}`), " ", h("span", { class: "soft" }, withCode(check.says))], advice && check?.status !== "ok" && h("p", { class: "small" }, withCode(`→ ${advice}`))),
       );
     });
     const models = state.models ?? [];
@@ -77,7 +78,7 @@ export function makeConnect(about, connected) {
     const use = h("button", { type: "button", class: "main", click: () => useNow(use, state) }, "Use it now");
     setChildren(
       progress,
-      state.protocol && h("p", { class: "small" }, "Found ", h("span", { class: "badge good" }, PROVIDERS[state.provider ?? ""] ?? state.protocol.replaceAll("_", " ")), ` at ${state.url}`, models.length > 0 && ` · ${plural(models.length, "model")}`),
+      state.protocol && h("p", { class: "small" }, "Found ", h("span", { class: "badge good" }, PROVIDERS[state.provider ?? ""] ?? PROTOCOLS[state.protocol]), ` at ${state.url}`, models.length > 0 && ` · ${plural(models.length, "model")}`),
       h("ol", { class: "checks", "aria-label": "Checks" }, rows),
       h("div", { class: "fields" }, models.length > 1 && labelled("Checked model", model), usable && use),
     );

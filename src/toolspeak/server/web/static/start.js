@@ -34,7 +34,7 @@ export function makeStart(about) {
     { class: "scroll" },
     h(
       "div",
-      { class: "page start" },
+      { class: "page tidy start" },
       h("header", {}, h("h1", {}, "Tool calling for any model"), h("p", { class: "lead" }, "Paste the address of any model. See it call tools, raw beside toolspeak, and why.")),
       demo,
       card("Connect a model", "Enter the address of a model server. The protocol is detected. The key stays in the memory of this server.", connect.element),
