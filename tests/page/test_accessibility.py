@@ -116,6 +116,17 @@ def test_axe_finds_nothing_serious(browser: Any, server: Served, axe: Path, sche
         page.locator(".card").first.wait_for()
         unfold(page.locator("summary").first)
         assert violations(page, axe) == []
+    page.goto(f"{server.url}/#/start")
+    page.get_by_role("button", name="Python quotes").click()
+    page.get_by_role("button", name="Compare", exact=True).click()
+    page.get_by_role("region", name="toolspeak", exact=True).get_by_role("link", name="Details").wait_for()
+    page.locator(".call-settings summary").click()
+    assert violations(page, axe) == []
+    page.goto(f"{server.url}/#/import")
+    page.get_by_label("Request or answer").fill('<tool_call>{"name": "ping", "arguments": {}}</tool_call>')
+    page.get_by_role("button", name="Read", exact=True).click()
+    page.locator("mark.candidate-mark").wait_for()
+    assert violations(page, axe) == []
     context.close()
 
 

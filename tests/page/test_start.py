@@ -119,6 +119,19 @@ def test_what_is_wrong_with_an_address_is_said_with_what_to_do(start: Any):
         assert not start.get_by_role("button", name="Use it now").is_visible()
 
 
+def test_how_calls_are_made_is_chosen_behind_one_word(start: Any):
+    card = start.get_by_role("region", name="Compare", exact=True)
+    card.get_by_text("How calls are made: automatic").click()
+    card.get_by_role("combobox", name="Mode").locator("option", has_text="Default (force)").wait_for(state="attached")
+    card.get_by_text("mode is force").wait_for()
+    card.get_by_role("combobox", name="Plan").select_option("decision")
+    card.get_by_text("How calls are made: decision").wait_for()
+    assert fits(start)
+    start.keyboard.press("Escape")
+    card.get_by_role("button", name="Compare").click()
+    card.get_by_role("region", name="toolspeak").get_by_text("plan decision").wait_for()
+
+
 def test_a_recorded_failure_is_repaired_step_by_step_without_a_model(start: Any):
     card = start.get_by_role("region", name="See it work")
     card.get_by_role("button", name="Python quotes").click()

@@ -4,7 +4,7 @@
 import { makeColumn } from "./columns.js";
 import { DEMO_TOOLS } from "./demo_tools.js";
 import { announce, h, setChildren } from "./dom.js";
-import { makeModelField } from "./model_fields.js";
+import { makeCallSettings, makeModelField } from "./model_fields.js";
 
 const QUESTION = "What time is it in Oslo?";
 
@@ -17,6 +17,7 @@ export const asTool = ({ name, description, parameters, run }) => ({ name, defin
  */
 export function makeComparison(about) {
   const model = makeModelField(about);
+  const calls = makeCallSettings(about, model.value);
   const raw = makeColumn("Raw", "The tools go to the model's server unchanged.");
   const own = makeColumn("toolspeak", "The same request, with toolspeak in between.");
   const verdict = h("div", {});
@@ -33,7 +34,7 @@ export function makeComparison(about) {
     setChildren(verdict);
     // One after the other: a local model would only make both wait.
     const first = await raw.run({ ...wish, settings: { mode: "off" } }, signal);
-    const second = await own.run({ ...wish, settings: {} }, signal);
+    const second = await own.run({ ...wish, settings: calls.values() }, signal);
     if (signal.aborted) return;
     const said = second.called ? (first.called ? "Both made the call: this model calls tools by itself, and toolspeak leaves it alone." : "Only toolspeak got a call out of this model.") : "No call. Open the details to see why, or try a stronger model.";
     setChildren(verdict, h("p", { class: `notice ${second.called ? "good" : "warn"}` }, said));
@@ -44,7 +45,7 @@ export function makeComparison(about) {
   const element = h(
     "div",
     { class: "stack" },
-    h("div", { class: "fields" }, model.element, button),
+    h("div", { class: "fields" }, model.element, calls.element, button),
     h("p", { class: "small soft" }, "Question: ", h("q", {}, QUESTION), " · Tool: ", h("code", {}, "clock")),
     columns,
     verdict,
