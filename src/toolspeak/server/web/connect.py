@@ -28,7 +28,6 @@ from ..access.auth import Caller
 from ..proxy.upstream_router import Gateway, UpstreamConfig
 
 _log = logging.getLogger("toolspeak.server")
-_LOCAL_SECONDS = 1.0
 _TIMEOUTS = Timeouts(5.0, PATIENCE, PATIENCE, 2 * PATIENCE)
 #: Words in the names of models that do not chat. Such a model is not chosen by default.
 _OTHER_KINDS = ("embed", "whisper", "tts", "dall-e", "rerank", "moderation", "transcribe", "image", "guard")
@@ -133,8 +132,10 @@ class ConnectApi:
         host = parse_base_url(address.base_url).authority.replace(":", "-")
         about = (host if provider == "openai" else provider, provider, address.base_url, address.protocol)
         models = tuple(dict.fromkeys((model, *address.models)))
-        parts = (lambda own_key: address.open(), lambda name: self._gateway().settings(f"{provider}:{name}"))
-        name = self._gateway().add(UpstreamConfig(*about, *parts, models=models))
+        config = UpstreamConfig(
+            *about, lambda _: address.open(), lambda each: self._gateway().settings(f"{provider}:{each}"), models=models
+        )
+        name = self._gateway().add(config)
         _log.info("upstream `%s` added", name)
         is_listed = self._gateway().models(caller).get(model) == name
         return {"upstream": name, "model": model if is_listed else f"{name}:{model}"}
@@ -154,7 +155,7 @@ async def find_local(gateway: Gateway, own_port: int) -> list[JSONValue]:
 
 async def _find(gateway: Gateway, url: str, provider: str) -> JSONValue:
     with suppress(ToolspeakError, TimeoutError):
-        async with asyncio.timeout(_LOCAL_SECONDS):
+        async with asyncio.timeout(1.0):
             models = await _addresses(gateway, url, provider, Secret())[0].look()
         return {"provider": provider, "url": url, "models": list(models[:3])}
     return None

@@ -60,5 +60,6 @@ def _request_for(answer: str) -> JSONObject:
 def _gateway(turn: Turn, policy: Policy) -> Gateway:
     """Return a gateway whose only model gives this answer."""
     settings = Settings(mode="force", policy=policy, marks="fixed", retries=0)
-    about = ("import", "import", "", "openai_chat", lambda key: Scripted(turn), lambda name: settings)
-    return Gateway([UpstreamConfig(*about, fixed="imported")], Capabilities(), MemoryState(), b"import")
+    about = ("import", "import", "", "openai_chat")
+    config = UpstreamConfig(*about, lambda key: Scripted(turn), lambda name: settings, fixed="imported")
+    return Gateway([config], Capabilities(), MemoryState(), b"import")

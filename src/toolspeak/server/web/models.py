@@ -112,4 +112,4 @@ class ModelsApi:
 
 def latest(probes: Iterable[JSONObject]) -> JSONObject:
     """Return the most recently started probe. Workers without a probe report an empty object."""
-    return max((each for each in probes if each), key=lambda each: float(each["began"]), default={})
+    return max((each for each in probes if each), key=lambda each: float(each["began"]), default=JSONObject())
