@@ -177,7 +177,7 @@ REQUIREMENTS: dict[str, str] = {
     "R-BACKPRESSURE": "A slow reader makes the service wait, within a bounded buffer, and misses nothing.",
     "R-CANCEL": "Who leaves takes the connection along within a second, at any point.",
     "R-T3": "Addresses that a request names never lead into an inner network; redirects are not followed.",
-    "R-T6": "No request can name a command, an address or a key that the server then uses.",
+    "R-T6": "No request of a client can name a command, an address or a key that the server then uses; no request a command.",
     "R-T7": "A server on loopback takes only its own names as Host and no request from another site.",
     "R-T8": "What belongs to one key is not visible to another.",
     "R-T9": "Every route that is not open is refused without the right key, whatever the header or path.",

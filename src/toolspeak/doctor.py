@@ -25,7 +25,6 @@ from .plugins import Plugins
 from .runtime.model_resolution import ResolvedModel, codec_of, resolve_model
 from .runtime.turn import error_after
 from .runtime.turn_factory import TurnFactory
-from .server.proxy.model_catalogue import ListingUpstream
 from .upstreams.base import Upstream, error_of
 from .upstreams.http.connection import Timeouts
 from .upstreams.http.retry import Retry
@@ -139,10 +138,10 @@ def _embedded(config: Config, url: str) -> str:
     return "embedded:"
 
 
-def _single_try_upstream(base_url: str, key: str, protocol: str, provider: str, patience: float) -> ListingUpstream:
+def _single_try_upstream(base_url: str, key: str, protocol: str, provider: str, patience: float) -> HttpUpstream:
     """Create an upstream without retries and with short timeouts, so failures are visible."""
     timeouts = Timeouts(min(_CONNECT, patience), patience, patience, 2 * patience)
-    return ListingUpstream(base_url, key, protocol, timeouts, provider=provider, retry=Retry(most=0))
+    return HttpUpstream(base_url, key, protocol, timeouts, provider=provider, retry=Retry(most=0))
 
 
 class _Examination:
@@ -156,7 +155,7 @@ class _Examination:
 
     async def list_models(self) -> None:
         upstream = self.patient.upstream
-        if not isinstance(upstream, ListingUpstream):
+        if not isinstance(upstream, HttpUpstream):
             return
         try:
             self.names = await upstream.model_names()

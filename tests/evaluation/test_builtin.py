@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import tempfile
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
+import pytest
 
 from tests.cases import check_each
 from toolspeak import ToolCall
+from toolspeak.errors import UsageError
 from toolspeak.evaluation.builtin import Builtin, ExpectedCall, ExpectedRound, judge_round, same_value
 from toolspeak.evaluation.cases import ModelAnswer
 
@@ -128,3 +133,29 @@ def test_where_no_call_is_expected_there_must_be_a_text_and_no_call(
 def test_values_are_the_same_by_exact_rules(value: Any, wanted: Any, same: bool):
     assert same_value(value, wanted) is same
     assert same_value(wanted, value) is same
+
+
+def test_a_suite_is_read_from_a_file(tmp_path: Path):
+    tools = {"ping": {"description": "Ping.", "parameters": {"type": "object"}}}
+    task = {
+        "id": "one",
+        "category": "imported",
+        "ask": "Ping.",
+        "tools": ["ping"],
+        "rounds": [{"calls": [{"name": "ping"}]}],
+    }
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps({"version": "1", "tools": tools, "tasks": [task]}), encoding="utf-8")
+    suite = Builtin(path)
+    assert (suite.name, suite.version, suite.cases[0].messages[0].text) == ("mine", "1", "Ping.")
+    assert suite.judge(suite.cases[0], 0, ModelAnswer((made("ping"),))).correct
+
+
+@check_each("text", [None, "{", "[]", '{"version": "1", "tools": {}, "tasks": [{"id": "1"}]}', "\udcff"])
+def test_a_file_that_is_no_suite_is_told(text: str | None):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "mine.json"
+        if text is not None:
+            path.write_bytes(text.encode("utf-8", "surrogateescape"))
+        with pytest.raises(UsageError, match="cannot read the suite"):
+            Builtin(path)

@@ -52,6 +52,8 @@ def page(browser: Any, server: Served, faults: list[str]) -> Iterator[Any]:
 
 def watched(context: Any, server: Served, faults: list[str]) -> Any:
     """A new tab of which every fault is written down."""
+    # The first view is Start; most tests begin with a chat.
+    context.add_init_script("if (location.pathname === '/' && !location.hash) location.hash = '#/chats'")
     opened = context.new_page()
     opened.set_default_timeout(PATIENCE)
     opened.on("pageerror", lambda error: faults.append(f"script: {error}"))

@@ -111,11 +111,22 @@ def test_axe_finds_nothing_serious(browser: Any, server: Served, axe: Path, sche
         page.locator(".one").get_by_text(identifier).wait_for()
         unfold(page.locator(".one summary").first)
         assert violations(page, axe) == []
-    for part in ("models", "metrics"):
+    for part in ("models", "metrics", "playground"):
         page.goto(f"{server.url}/#/{part}")
         page.locator(".card").first.wait_for()
         unfold(page.locator("summary").first)
         assert violations(page, axe) == []
+    page.goto(f"{server.url}/#/start")
+    page.get_by_role("button", name="Python quotes").click()
+    page.get_by_role("button", name="Compare", exact=True).click()
+    page.get_by_role("region", name="toolspeak", exact=True).get_by_role("link", name="Details").wait_for()
+    page.locator(".call-settings summary").click()
+    assert violations(page, axe) == []
+    page.goto(f"{server.url}/#/import")
+    page.get_by_label("Request or answer").fill('<tool_call>{"name": "ping", "arguments": {}}</tool_call>')
+    page.get_by_role("button", name="Read", exact=True).click()
+    page.locator("mark.candidate-mark").wait_for()
+    assert violations(page, axe) == []
     context.close()
 
 
@@ -213,7 +224,9 @@ def test_the_tools_can_be_chosen_on_a_phone(browser: Any, server: Served, faults
     context.close()
 
 
-@pytest.mark.parametrize("part", ["chat", "inspector", "models", "metrics"])
+@pytest.mark.parametrize(
+    "part", ["start", "playground", "import", "chat", "inspector", "models", "evaluate", "metrics"]
+)
 def test_a_phone_is_wide_enough(browser: Any, server: Served, faults: list[str], part: str):
     context = browser.new_context(viewport={"width": 360, "height": 740}, has_touch=True)
     page = watched(context, server, faults)
@@ -221,7 +234,7 @@ def test_a_phone_is_wide_enough(browser: Any, server: Served, faults: list[str],
     page.wait_for_selector(".composer")
     identifier = asked(server, "Show an example of a call")["id"]
     page.goto(f"{server.url}/#/{part}/{identifier if part == 'inspector' else ''}")
-    page.locator(".composer, .one, .page .card").first.wait_for()
+    page.locator(".composer, .one, .page .card, .evaluations").first.wait_for()
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     assert not faults
     context.close()

@@ -38,7 +38,7 @@ def test_the_embedded_model_answers_and_can_be_inspected(browser: Any, serving: 
     context.add_cookies([{"name": "toolspeak_session", "value": token, "url": url}])
     page = context.new_page()
     page.set_default_timeout(PATIENCE)
-    page.goto(url)
+    page.goto(f"{url}/#/chats")
     page.fill(".composer textarea", "What time is it?")
     page.press(".composer textarea", "Enter")
     page.locator(".about").wait_for()

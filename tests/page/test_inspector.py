@@ -63,7 +63,7 @@ def test_a_request_that_runs_is_marked_and_shown_once_it_is_answered(page: Any, 
     identifier = row.get_attribute("data-key")
     row.click()
     page.get_by_text("This request is still running").wait_for()
-    page.get_by_role("link", name="Chat").click()
+    page.get_by_role("link", name="Chats").click()
     page.click(".composer button")
     page.locator(".notice.warn").get_by_text("Stopped").wait_for()
     page.goto(f"{server.url}/#/inspector/{identifier}")
@@ -287,7 +287,7 @@ def test_the_chat_notices_that_the_session_has_ended_and_keeps_what_was_said(pag
 @pytest.mark.parametrize("address", ["#/constructor", "#/inspector/%", "#/__proto__"])
 def test_an_address_that_nobody_meant_does_no_harm(page: Any, server: Served, address: str):
     page.goto(f"{server.url}/{address}")
-    page.locator(".composer, .detail .notice").first.wait_for()
+    page.locator(".composer, .start, .detail .notice").first.wait_for()
 
 
 def test_of_very_many_candidates_the_first_hundred_are_drawn(page: Any, server: Served):

@@ -50,7 +50,7 @@ def test_a_probe_shows_how_far_it_is_and_what_it_found(page: Any, server: Served
 def test_results_of_an_evaluation_become_a_chart(page: Any, server: Served, tmp_path: Path):
     file = tmp_path / "results.json"
     file.write_text(json.dumps(RESULTS))
-    page.goto(f"{server.url}/#/models")
+    page.goto(f"{server.url}/#/evaluate")
     page.get_by_label("Open results.json").set_input_files(str(file))
     chart = page.locator("figure.chart svg")
     chart.wait_for()
@@ -96,9 +96,9 @@ def test_the_words_of_charts_can_be_read_on_a_phone(
     page = watched(context, server, faults)
     page.goto(server.link())
     page.wait_for_selector(".composer")
-    for part in ("metrics", "models"):
+    for part in ("dashboard", "evaluate"):
         page.goto(f"{server.url}/#/{part}")
-        if part == "models":
+        if part == "evaluate":
             page.get_by_label("Open results.json").set_input_files(str(file))
         page.locator("figure.chart svg text >> visible=true").first.wait_for()
         words = page.evaluate(WORDS)
@@ -113,7 +113,7 @@ def test_the_words_of_charts_can_be_read_on_a_phone(
 
 def test_charts_are_drawn_anew_for_another_width(page: Any, server: Served):
     asked(server, "hello")
-    page.goto(f"{server.url}/#/metrics")
+    page.goto(f"{server.url}/#/dashboard")
     page.locator("figure.chart svg").first.wait_for()
     page.set_viewport_size({"width": 360, "height": 740})
     page.locator("figure.chart svg[viewBox^='0 0 2'], figure.chart svg[viewBox^='0 0 3']").first.wait_for()
@@ -122,7 +122,7 @@ def test_charts_are_drawn_anew_for_another_width(page: Any, server: Served):
 
 @pytest.mark.requirement("H4")
 def test_numbers_are_those_of_what_was_asked(page: Any, server: Served):
-    page.goto(f"{server.url}/#/metrics")
+    page.goto(f"{server.url}/#/dashboard")
     page.get_by_text("No requests in this period.").or_(page.locator(".tiles")).wait_for()
     for question in ("refuse, please", "repair it", "hello"):
         asked(server, question, model="other-model")

@@ -21,10 +21,22 @@ def test_the_bar_of_a_phone_holds_all_parts_in_one_line(browser: Any, server: Se
     page.wait_for_selector(".composer")
     nav = page.locator(".bar nav")
     assert nav.evaluate("nav => nav.scrollWidth <= nav.clientWidth")
-    last, theme, out = (page.locator(each).bounding_box() for each in (".bar nav a:last-child", "#theme", "#sign-out"))
-    assert last["x"] + last["width"] <= theme["x"]
-    assert theme["height"] < 48 and out["height"] < 48  # one line each
-    assert out["x"] + out["width"] <= 360
+    boxes = [box.bounding_box() for box in page.locator(".bar nav > a, #more").all()]
+    assert len({box["y"] for box in boxes}) == 1 and boxes[0]["y"] + boxes[0]["height"] <= 740
+    assert not page.locator("#theme").is_visible()
+    page.get_by_role("button", name="More").click()
+    for name in ("Models", "Evaluate", "Dashboard"):
+        assert page.get_by_role("link", name=name).bounding_box()["x"] + 40 < 360
+    page.keyboard.press("Escape")
+    assert not page.get_by_role("link", name="Models").is_visible()
+    page.get_by_role("button", name="More").click()
+    page.get_by_role("link", name="Dashboard").click()
+    page.get_by_role("heading", name="Dashboard").wait_for()
+    assert not page.get_by_role("link", name="Models").is_visible()  # the menu is closed
+    page.get_by_role("button", name="More").click()
+    page.get_by_role("button", name="Sign out").click()
+    page.get_by_role("heading", name="Sign in to toolspeak").wait_for()
+    assert not page.locator(".bar").is_visible()
     context.close()
     assert not faults
 
@@ -42,18 +54,18 @@ def test_who_signs_out_is_asked_again_and_leaves_nothing_behind(page: Any, serve
 def test_a_part_that_cannot_be_loaded_says_so_in_words_and_can_be_tried_again(page: Any):
     ask(page, "hello")
     page.context.set_offline(True)
-    page.get_by_role("link", name="Metrics").click()
+    page.get_by_role("link", name="Dashboard").click()
     page.get_by_role("heading", name="The server cannot be reached").wait_for()
     assert "TypeError" not in page.locator("main").inner_text()
-    page.get_by_role("link", name="Chat").click()
+    page.get_by_role("link", name="Chats").click()
     page.locator(".exchange").wait_for()  # what was loaded is still there
     ask(page, "hello again")
     assert "the server cannot be reached" in page.locator(".notice.bad").inner_text()
-    page.get_by_role("link", name="Metrics").click()
+    page.get_by_role("link", name="Dashboard").click()
     page.get_by_role("heading", name="The server cannot be reached").wait_for()
     page.context.set_offline(False)
     page.get_by_role("button", name="Try again").click()
-    page.get_by_role("heading", name="Metrics").wait_for()
+    page.get_by_role("heading", name="Dashboard").wait_for()
 
 
 def test_without_a_model_nothing_is_sent(page: Any, server: Served):

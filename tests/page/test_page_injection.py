@@ -136,7 +136,7 @@ def test_results_from_a_file_are_text(page: Any, server: Served, faults: list[st
     report = {"model": everything, "suite": everything, "when": everything, "complete": True}
     file = tmp_path / "results.json"
     file.write_text(json.dumps({**report, "rows": [{"label": everything, "scores": dict.fromkeys(PAYLOADS, score)}]}))
-    page.goto(f"{server.url}/#/models")
+    page.goto(f"{server.url}/#/evaluate")
     page.get_by_label("Open results.json").set_input_files(str(file))
     page.locator("figure.chart").wait_for()
     inert(page, faults)
@@ -212,7 +212,7 @@ def test_without_a_session_nothing_is_told_and_a_code_opens_one(browser: Any, se
     page.locator(".notice.bad").wait_for()
     page.get_by_label("One-time link or admin key").fill(server.link())
     page.get_by_role("button", name="Sign in").click()
-    page.wait_for_selector(".composer")
+    page.get_by_role("heading", name="Tool calling for any model").wait_for()
     (cookie,) = context.cookies()
     assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
     context.close()

@@ -43,6 +43,9 @@ ADMIN = {
     ("POST", "/toolspeak/link"),
     ("GET", "/metrics"),
     ("HEAD", "/metrics"),
+    ("POST", "/toolspeak/connection"),
+    ("POST", "/toolspeak/connection/use"),
+    ("POST", "/toolspeak/import"),
     ("POST", "/toolspeak/probe"),
     ("POST", "/toolspeak/sessions"),
     ("POST", "/toolspeak/requests/NAME/replay"),
@@ -50,7 +53,7 @@ ADMIN = {
     ("HEAD", "/toolspeak/sessions/NAME"),
 } | {
     ("GET", f"/toolspeak/{name}")
-    for name in ("about", "evaluations", "models", "requests", "series", "sessions", "tools")
+    for name in ("about", "clients", "connection", "evaluations", "models", "requests", "series", "sessions", "tools")
 }
 PAGES = {"/", "/version", "/openapi.json", "/docs", "/models", "/v1/models", "/v1beta/models"} | {
     "/api/tags",
@@ -234,6 +237,8 @@ def test_what_others_asked_needs_more_than_being_on_this_machine(method: str, pa
     assert asked(team, method, path, bearer(team.key("anna"))).status == 403
     # Nothing is probed here, no request has the id NAME, and there is no store.
     known = {
+        ("POST", "/toolspeak/connection"): 400,
+        ("POST", "/toolspeak/connection/use"): 400,
         ("POST", "/toolspeak/probe"): 400,
         ("POST", "/toolspeak/requests/NAME/replay"): 404,
         ("GET", "/toolspeak/sessions/NAME"): 400,

@@ -16,7 +16,8 @@ from tests.upstreams.loopback_server import Heard, always, head, serving
 from toolspeak.errors import UpstreamError
 from toolspeak.server.app import App
 from toolspeak.server.process.from_config import gateway_from
-from toolspeak.server.proxy.model_catalogue import FRESH_SECONDS, ListingUpstream, ModelListCache
+from toolspeak.server.proxy.model_catalogue import FRESH_SECONDS, ModelListCache
+from toolspeak.upstreams.http.thin_transport import HttpUpstream
 
 
 def listed(body: Any, status: str = "200 OK") -> Any:
@@ -27,7 +28,7 @@ def listed(body: Any, status: str = "200 OK") -> Any:
 def names_from(answer: Any, protocol: str = "openai_chat") -> tuple[tuple[str, ...], list[Heard]]:
     async def scenario() -> tuple[tuple[str, ...], list[Heard]]:
         async with serving(answer) as server:
-            upstream = ListingUpstream(server.url, "sk-key", protocol)
+            upstream = HttpUpstream(server.url, "sk-key", protocol)
             try:
                 return await upstream.model_names(), server.heard
             finally:
@@ -99,7 +100,7 @@ def test_upstreams_are_asked_again_after_a_while_and_forgotten_when_they_fail():
             await answers.pop(0)(heard)
 
         async with serving(answer) as server:
-            upstream = ListingUpstream(server.url)
+            upstream = HttpUpstream(server.url)
             listing = ModelListCache(lambda: now[0])
             for at, known, asked in (
                 (0.0, {"u": ("a",)}, 1),

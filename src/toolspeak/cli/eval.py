@@ -38,7 +38,7 @@ from .first_run import prepare_embedded
 _EMBEDDED = "embedded:"  # prefix of the names of embedded models
 _NO_ANSWERS, _SOME_ERRORS, _STOPPED = 1, 3, 130
 _MAX_PARTS = 10_000
-_SUITES, _MARKS = click.Choice(["builtin", "bfcl"]), click.Choice(["auto", "nonce", "fixed"])
+_MARKS = click.Choice(["auto", "nonce", "fixed"])
 _MODES, _PLANS = click.Choice(get_args(Mode)), click.Choice(["auto", *get_args(Emulation)])
 _NUMBER, _PARALLEL, _RETRIES = click.IntRange(1), click.IntRange(1, 256), click.IntRange(0, MAX_RETRIES)
 _SECONDS = click.FloatRange(0, min_open=True)
@@ -105,7 +105,7 @@ class _EvalOptions(msgspec.Struct, frozen=True):
 @click.command("eval", epilog=_EXAMPLES)
 @click.option("--model", metavar="PROVIDER:MODEL", default="", help="Model to measure.  [default: the configured one]")
 @click.option("--base-url", metavar="URL", default="", help="Base URL of the model.  [default: its provider's host]")
-@click.option("--suite", type=_SUITES, default="builtin", show_default=True, help="Test suite.")
+@click.option("--suite", default="builtin", show_default=True, help="Test suite: builtin, bfcl, or a JSON file.")
 @click.option("--category", multiple=True, metavar="NAME", help="Run only this category; repeatable.")
 @click.option("--mode", multiple=True, type=_MODES, help="When to emulate; repeatable.  [default: auto]")
 @click.option("--plan", multiple=True, type=_PLANS, help="How to emulate tool calls; repeatable.  [default: auto]")
@@ -148,9 +148,9 @@ class _EvalOptions(msgspec.Struct, frozen=True):
 def command(**values: object) -> None:
     """Measure how well a model calls tools through toolspeak.
 
-    The builtin suite has 30 tasks. The suite `bfcl` has 2551 cases of the Berkeley Function-Calling Leaderboard; its
-    files are downloaded once. Every combination of modes, plans, dialects and marks is measured, or the settings named
-    by --settings. Each finished case is saved at once; the same command resumes an interrupted run.
+    The builtin suite has 30 tasks; the web page exports cases to a file. `bfcl` has 2551 cases of the Berkeley
+    Function-Calling Leaderboard; its files are downloaded once. All combinations of modes, plans, dialects and marks
+    are measured, or the ways of --settings. Each case is saved at once; the same command resumes an interrupted run.
     """
     options = msgspec.convert(values, _EvalOptions)
     with usage_errors():
@@ -178,10 +178,10 @@ def command(**values: object) -> None:
 
 
 def _suite(options: _EvalOptions, config: Config) -> Suite:
-    if options.suite == "builtin":
+    if options.suite != "bfcl":
         from ..evaluation.builtin import Builtin
 
-        return Builtin()
+        return Builtin(None if options.suite == "builtin" else Path(options.suite))
     from ..evaluation.bfcl import DISTRIBUTION, VERSION, Bfcl, find_files, obtain_files
 
     files = find_files(config.cache_folder)

@@ -82,7 +82,7 @@ class _ConfigReader:
         config = load(self._flags)
         # Keep old secrets: running requests still use them, as do all requests if the new configuration is rejected.
         fresh = secrets_of(config, *self._overrides)
-        self.secrets = [*fresh, *(secret for secret in self.secrets if secret not in fresh)]
+        self.secrets[:] = [*fresh, *(secret for secret in self.secrets if secret not in fresh)]
         print_notes(note.detail for note in config.notes)
         return usable_config(config, *self._overrides, before)
 
@@ -166,12 +166,12 @@ def command(upstream: str, model: str, auth: Auth, **settings: Any) -> None:
     app = App(
         gateway, guard, lifecycle=lifecycle, recorder=recorder, secrets=lambda: reader.secrets, store=config.store
     )
+    app.keep_secret = reader.secrets.append
     sessions = guard.access.sessions
     announce = partial(_announce, options, plans, running, sessions.new_code)
     with usage_errors(), _control_file(config, options.host, sessions.server_session(), announce) as listening:
         process = ServerOptions(options.workers, options.drain, options.linger)
-        status = serve(app, options.host, options.port, reload, process, listening)
-    click.get_current_context().exit(status)
+        click.get_current_context().exit(serve(app, options.host, options.port, reload, process, listening))
 
 
 def _prepare_model(config: Config, upstream: str, model: str, settings: Mapping[str, str | int | None]) -> str:

@@ -13,7 +13,6 @@ from ..engine.planning.capabilities import (
     Profile,
     Provider,
     best_pattern,
-    builtin_table,
     capabilities,
     check_fields,
     split_model,
@@ -294,9 +293,8 @@ def _provider_at(base_url: str, name: str) -> str:
     """Determine an upstream's provider by its name or the host of its URL; if both are unknown, return the name."""
     if capabilities().provider(name) is not None:
         return name
-    # Self-hosted software lists `*` as its host, so a host does not identify it.
-    rows = (row for row in builtin_table().providers.values() if "*" not in row.hosts)
-    return next((row.name for row in rows if row.owns(base_url)), name)
+    row = capabilities().provider_at(base_url)
+    return row.name if row is not None else name
 
 
 def _vendor_url(row: Provider | None, environment: Mapping[str, str]) -> str:

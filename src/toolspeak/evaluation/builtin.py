@@ -1,4 +1,4 @@
-"""The built-in suite: thirty small tasks in `builtin.json`, judged by exact rules.
+"""The built-in suite, thirty small tasks in `builtin.json`, and suites in files like it, judged by exact rules.
 
 A round is correct if the calls match the expected ones in any order, with every argument equal to one of its accepted
 values. If no call is expected, the answer must be text without calls. Tools are not executed; the file has the results.
@@ -6,10 +6,12 @@ values. If no call is expected, the answer must be text without calls. Tools are
 
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
+from pathlib import Path
 
 import msgspec
 
 from ..core.types import JSONObject, JSONValue, Message, TextPart, Tool, ToolCall, is_array, is_object
+from ..errors import UsageError
 from .cases import EvalCase, Judgement, ModelAnswer
 
 
@@ -44,14 +46,18 @@ class _SuiteFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Builtin:
-    name = "builtin"
+    """The tasks of a file, by default of the built-in one. Raises UsageError if they cannot be read."""
 
-    def __init__(self) -> None:
-        text = files("toolspeak.evaluation").joinpath("builtin.json").read_bytes()
-        file = msgspec.json.decode(text, type=_SuiteFile)
-        tools = {name: Tool(name, each["description"], each["parameters"]) for name, each in file.tools.items()}
+    def __init__(self, path: Path | None = None) -> None:
+        self.name = path.stem if path is not None else "builtin"
+        try:
+            text = (path or files("toolspeak.evaluation").joinpath("builtin.json")).read_bytes()
+            file = msgspec.json.decode(text, type=_SuiteFile)
+            tools = {name: Tool(name, each["description"], each["parameters"]) for name, each in file.tools.items()}
+            self.cases: Sequence[EvalCase] = tuple(task.case(tools) for task in file.tasks)
+        except (OSError, KeyError, msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise UsageError(f"cannot read the suite `{path}`: {error}") from None
         self.version = file.version  # version of the suite, which changes whenever a task changes
-        self.cases: Sequence[EvalCase] = tuple(task.case(tools) for task in file.tasks)
         self.rounds = {task.id: task.rounds for task in file.tasks}
 
     def judge(self, case: EvalCase, round_: int, answer: ModelAnswer) -> Judgement:

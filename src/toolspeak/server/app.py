@@ -89,6 +89,8 @@ class App:
         self._series = MinuteSeries(lambda: self.lifecycle.metrics.counters)
         self._secrets = secrets
         self._store = store
+        #: Adds a secret to redact.
+        self.keep_secret: Callable[[Secret], None] = lambda secret: None
         self._api: PageApi | None = None
         self._worker_rpc: WorkerRpc | None = None
         self._ticker: asyncio.TimerHandle | None = None
@@ -110,7 +112,8 @@ class App:
             from .web.requests import no_other_workers
 
             others = self._worker_rpc.call_others if self._worker_rpc is not None else no_other_workers
-            self._api = PageApi(lambda: self._gateway, self._recorder, self._series, self._secrets, self._store, others)
+            parts = (self._recorder, self._series, self._secrets, self._store, others, self.keep_secret)
+            self._api = PageApi(lambda: self._gateway, *parts)
         return self._api
 
     async def join_workers(self, folder: Path, place: int) -> None:
@@ -121,6 +124,8 @@ class App:
     async def replace(self, gateway: Gateway) -> None:
         """Route new requests through another gateway; running requests finish with the old one."""
         old, self._gateway = self._gateway, gateway
+        for config in old.added.values():
+            gateway.add(config)
         self._guard.forwards_keys = gateway.forwards_keys
         self.lifecycle.metrics.forget_names()
         await old.retire()

@@ -55,6 +55,8 @@ _POST_PAGES = {
 #: Data for the web page, restricted to administrators.
 _ADMIN_PAGES = {
     "about": "about",
+    "clients": "clients",
+    "connection": "connection",
     "evaluations": "evaluations",
     "models": "profiles",
     "requests": "records",
@@ -81,6 +83,9 @@ _TABLE: dict[tuple[str, str], Route] = {
     ("DELETE", "/toolspeak/session"): Route(page="session_end", level="admin"),
     ("POST", "/toolspeak/link"): Route(page="link", level="admin"),
     **{("GET", f"/toolspeak/{path}"): Route(page=page, level="admin") for path, page in _ADMIN_PAGES.items()},
+    ("POST", "/toolspeak/connection"): Route(page="connection_check", level="admin"),
+    ("POST", "/toolspeak/connection/use"): Route(page="connection_use", level="admin"),
+    ("POST", "/toolspeak/import"): Route(page="import", level="admin"),
     ("POST", "/toolspeak/probe"): Route(page="probe", level="admin"),
     ("POST", "/toolspeak/sessions"): Route(page="chat_kept", level="admin"),
     # For administrators, because metrics reveal which models are used and how much.

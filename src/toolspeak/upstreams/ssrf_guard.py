@@ -2,7 +2,8 @@
 
 Third parties choose the URLs of images and tool servers. A URL is parsed strictly and its host is resolved once. Every
 resolved address must be public, and the caller must connect to one of these addresses, so DNS rebinding has no effect.
-Base URLs from the configuration are not checked, because local models are common.
+Base URLs from the configuration are not checked, because local models are common. Those from the web page may lead to
+any network, but not to the metadata service of a cloud.
 """
 
 import asyncio
@@ -39,6 +40,10 @@ _NOT_PUBLIC = tuple(
         " ::/96 64:ff9b:1::/48 100::/64 2001:db8::/32 5f00::/16 fec0::/10".split(),
     )
 )
+#: Metadata services, which hand out the credentials of a machine in a cloud: link-local addresses, and addresses of
+#: Amazon, Google, Alibaba, Azure and Oracle.
+_METADATA_SERVICES = "169.254.0.0/16 fe80::/10 fd00:ec2::254 fd20:ce::254 100.100.100.200 168.63.129.16 192.0.0.192"
+_METADATA = tuple(map(ip_network, _METADATA_SERVICES.split()))
 _ALLOW_HINT = "if this is intended, add the host to the allowed hosts"
 #: IPv6 networks whose last four bytes are an IPv4 address.
 _TRANSLATED = (ip_network("64:ff9b::/96"), ip_network("::ffff:0:0:0/96"))
@@ -74,6 +79,13 @@ async def check_address(url: str, *, allow: Iterable[str] = (), resolver: Resolv
         if not (trusted or _is_allowed(ip_address(address), networks)):
             raise UsageError("the URL leads to an internal network", hint=_ALLOW_HINT)
     return PinnedUrl(url, secure, host, port, tuple(addresses))
+
+
+def is_metadata(host: str) -> bool:
+    """Whether a host is the address of a metadata service. Names are not resolved."""
+    ip = _literal(host.partition("%")[0])
+    inner = ip and (_embedded_ipv4(ip) or ip)
+    return inner is not None and any(inner in each for each in _METADATA if each.version == inner.version)
 
 
 def is_public(address: IP) -> bool:

@@ -420,6 +420,11 @@ class Capabilities:
         """Return the provider's row, or None if it is not in the table."""
         return self._table.providers.get(self.canonical(name))
 
+    def provider_at(self, base_url: str) -> Provider | None:
+        """Return the provider to whose hosts a URL belongs. Self-hosted software may be on any host."""
+        rows = (row for row in self._table.providers.values() if "*" not in row.hosts)
+        return next((row for row in rows if row.owns(base_url)), None)
+
     def find(self, provider: str, model: str, base_url: str = "", learned: Learned | None = None) -> ProfileMatch:
         """Look up the profile of a model. An unknown model is assumed to have no native tool calling.
 

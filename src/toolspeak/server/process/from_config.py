@@ -21,7 +21,6 @@ from ...upstreams.http.thin_transport import open_service
 from ..access.api_keys import ApiKeys
 from ..access.auth import Access, Credential
 from ..access.origin_guard import OriginGuard, is_loopback
-from ..proxy.model_catalogue import ListingUpstream
 from ..proxy.upstream_router import Gateway, UpstreamConfig, public_url
 
 if TYPE_CHECKING:
@@ -67,7 +66,7 @@ def gateway_from(
     probes = ProbeScheduler(capabilities, ProbeStore(config.state(cached=True)))
     interpreter = InterpreterModel(partial(resolve_interpreter, config), capabilities)
     parts = (upstreams, capabilities, own_memory, secret, aliases, probes, _loops(config) if tools else None)
-    gateway = Gateway(*parts, interpreter)
+    gateway = Gateway(*parts, interpreter, config.settings_for)
     gateway.check()
     return gateway
 
@@ -188,8 +187,7 @@ def _with_key(
 ) -> Upstream:
     """Connect to an upstream with a key. A client's own key is sent in the header that the client used."""
     text = key.secret.reveal()
-    by = ListingUpstream if route.transport == "thin" else partial(open_service, route)
-    make = partial(by, base_url, protocol=protocol, timeouts=timeouts, provider=provider)
+    make = partial(open_service, route, base_url, protocol=protocol, timeouts=timeouts, provider=provider)
     if key.is_full_header:
         return make("", headers={"Authorization": text})
     if key.header != "authorization" or codec(protocol).key_header.lower() == "authorization":

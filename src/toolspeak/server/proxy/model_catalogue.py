@@ -12,33 +12,17 @@ from difflib import get_close_matches
 
 import msgspec
 
-from ...core.types import JSONValue, is_array, is_object
 from ...engine.planning.capabilities import best_pattern
-from ...errors import ConfigError, ToolspeakError, UpstreamError, UsageError
-from ...protocols.shared.fields import read_json
-from ...upstreams.http.thin_transport import HttpUpstream
+from ...errors import ConfigError, ToolspeakError, UsageError
+from ...upstreams.http.thin_transport import LIST_SECONDS, MAX_NAME_CHARS, HttpUpstream
 
-#: Maximum length of a model name, and the part compared for suggestions, which takes quadratic time.
-_MAX_NAME_CHARS = 256
+#: The part of a model name that is compared for suggestions, which takes quadratic time.
 _COMPARED_CHARS = 64
 _MAX_SUGGESTIONS = 3  # maximum number of suggestions for an unknown name
 _OLLAMA_TAG = ":latest"  # tag that Ollama's clients add to names without a tag
 
-#: Time for which a model list is cached, and timeout for querying an upstream.
+#: Time for which a model list is cached.
 FRESH_SECONDS = 60.0
-_TIMEOUT_SECONDS = 5.0
-#: Maximum size of a model list. The longest known one, a broker's with about 400 models, is half as large.
-_MAX_LIST_BYTES = 2 * 1024 * 1024
-_MAX_LISTED = 2000
-
-#: Maps a protocol to the path of its model list, the field with the list, and the field with a model's name.
-_LIST_ENDPOINTS = {
-    "openai_chat": ("/models", "data", "id"),
-    "openai_responses": ("/models", "data", "id"),
-    "anthropic": ("/models?limit=1000", "data", "id"),
-    "gemini": ("/models?pageSize=1000", "models", "name"),
-    "ollama": ("/api/tags", "models", "name"),
-}
 
 
 class UnknownModel(UsageError):
@@ -90,7 +74,7 @@ class ModelCatalogue:
         self, name: str, permits: Permission = lambda location: True, shows: Permission = lambda location: True
     ) -> ModelLocation:
         """Return the location of a model. Raises UnknownModel, which suggests names that `shows` permits."""
-        location = self._locate(name) if len(name) <= _MAX_NAME_CHARS else None
+        location = self._locate(name) if len(name) <= MAX_NAME_CHARS else None
         if location is not None and permits(location):
             return location
         display_name = f"`{name[:_COMPARED_CHARS]}`" if name else "no model"
@@ -149,27 +133,6 @@ class ModelCatalogue:
                 yield (model if first else f"{upstream}:{model}"), ModelLocation(upstream, model)
 
 
-class ListingUpstream(HttpUpstream):
-    """An upstream that can list its models."""
-
-    async def model_names(self) -> tuple[str, ...]:
-        """Return the names of the upstream's models. Raises UpstreamError if it does not list them."""
-        path, list_field, name_field = _LIST_ENDPOINTS[self.protocol]
-        target = f"{self._address.path}{self._version}{path}"
-        body = read_json(await self.aside(target, seconds=_TIMEOUT_SECONDS, most=_MAX_LIST_BYTES))
-        rows = body.get(list_field) if is_object(body) else None
-        if not is_array(rows):
-            raise UpstreamError("the upstream does not list its models", upstream_status=200)
-        names = (_model_name(row.get(name_field)) for row in rows if is_object(row))
-        return tuple(dict.fromkeys(name for name in names if name))[:_MAX_LISTED]
-
-
-def _model_name(value: JSONValue) -> str:
-    """Return a model name from a list entry; empty if it is invalid or not printable."""
-    name = value.removeprefix("models/") if isinstance(value, str) else ""
-    return name if len(name) <= _MAX_NAME_CHARS and name.isprintable() else ""
-
-
 class ModelListCache:
     """Cache of the models that upstreams reported."""
 
@@ -182,7 +145,7 @@ class ModelListCache:
         """Map each upstream to its models."""
         return self._names
 
-    async def refresh(self, upstreams: Iterable[tuple[str, ListingUpstream]]) -> None:
+    async def refresh(self, upstreams: Iterable[tuple[str, HttpUpstream]]) -> None:
         """Concurrently query the upstreams whose cached lists are stale."""
         now = self._clock()
         due = [
@@ -194,9 +157,9 @@ class ModelListCache:
             self._last_query[name] = now
         await asyncio.gather(*(self._query(name, upstream) for name, upstream in due))
 
-    async def _query(self, name: str, upstream: ListingUpstream) -> None:
+    async def _query(self, name: str, upstream: HttpUpstream) -> None:
         try:
-            async with asyncio.timeout(_TIMEOUT_SECONDS):
+            async with asyncio.timeout(LIST_SECONDS):
                 self._names[name] = await upstream.model_names()
         except (ToolspeakError, TimeoutError):
             self._names.pop(name, None)

@@ -1,7 +1,7 @@
 """Routing: finds the upstream that serves a request's model, and the credentials to use.
 
-Only the configuration decides where requests go. A gateway is immutable: a new configuration creates a new gateway, and
-the old one is closed after its last request.
+Only the configuration and administrators decide where requests go. A new configuration creates a new gateway, and the
+old one is closed after its last request. `add` is the only change to a gateway.
 """
 
 import asyncio
@@ -31,10 +31,11 @@ from ...runtime.tool_memory import ToolMemory
 from ...runtime.turn_factory import PlannedTurn, TurnFactory, TurnRecipe
 from ...upstreams.base import Batches, Upstream, WrappedUpstream, open_upstream
 from ...upstreams.failover import Failover
+from ...upstreams.http.thin_transport import HttpUpstream
 from ..access.auth import ANONYMOUS, Caller, Credential, Forbidden, Unauthorized, tenant_of
 from ..access.limits import LimitedUpstream, Meter
 from ..observe.request_context import CURRENT
-from .model_catalogue import ListingUpstream, ModelCatalogue, ModelListCache, ModelLocation
+from .model_catalogue import ModelCatalogue, ModelListCache, ModelLocation
 
 if TYPE_CHECKING:
     from .tool_loop.loop import LoopTools
@@ -155,6 +156,7 @@ class Gateway:
         secret: key material for nonces.
         loops: maps a key name (or `PAGE`) to the tools that the server runs for that key.
         interpreter: reads calls from the text of answers, for the models whose settings ask for it.
+        settings: returns the settings of `provider:model`, for upstreams that are added later.
     """
 
     def __init__(
@@ -167,17 +169,23 @@ class Gateway:
         probes: ProbeScheduler | None = None,
         loops: "Mapping[str, LoopTools] | None" = None,
         interpreter: InterpreterModel | None = None,
+        settings: Callable[[str], Settings] = lambda model: Settings(),
     ) -> None:
         self._interpreter = interpreter
+        self.settings = settings
         #: The scheduler of background probes; None if probing is disabled.
         self.probes = probes
         self._starting: list[asyncio.Task[None]] = []
         self._server_tools = loops or {}
         self._configs = {upstream.name: upstream for upstream in upstreams}
+        #: Upstreams that were added while the server runs.
+        self.added: dict[str, UpstreamConfig] = {}
+        self._added_models: set[str] = set()
+        self._aliases = aliases
         self._catalogue = ModelCatalogue({upstream.name: upstream.model_names() for upstream in upstreams}, aliases)
         #: Model that replaces every requested model; empty if there is none.
         self._fixed = next((upstream.fixed for upstream in upstreams if upstream.fixed), "")
-        self._capabilities = capabilities
+        self.capabilities = capabilities
         self._memory = memory
         self._secret = secret
         self._meters = {
@@ -214,6 +222,27 @@ class Gateway:
             chain.append((other, model or other.fixed))
         return tuple(chain)
 
+    def add(self, config: UpstreamConfig) -> str:
+        """Add an upstream, or replace one that was added for the same URL. Return its name, which may get a suffix.
+
+        All names of models keep their meaning: a model that is served already becomes `upstream:model`.
+        """
+        name = config.name
+        while name in self._configs and (name not in self.added or self.added[name].base_url != config.base_url):
+            name += "-2"
+        self.added[name] = self._configs[name] = msgspec.structs.replace(config, name=name)
+        self._chains[name] = self._chain(self._configs[name])
+        self._catalogue = ModelCatalogue({each: it.model_names() for each, it in self._configs.items()}, self._aliases)
+        self._added_models = {model for model, upstream in self._catalogue.names().items() if upstream in self.added}
+        self._connected.pop(name, None)  # its idle connections expire
+        for cache in (self._locations, self._targets, self._recipes, self._makers):
+            cache.clear()
+        return name
+
+    def _chosen_model(self, requested: str) -> str:
+        """Return the model to look up: a fixed one, unless the request names a model of an upstream that was added."""
+        return self._fixed if self._fixed and requested not in self._added_models else requested
+
     def check(self) -> None:
         """Validate the settings, address and key of every upstream. Raises ConfigError if one is unusable."""
         for config in self._configs.values():
@@ -237,7 +266,7 @@ class Gateway:
         return target
 
     def _find_target(self, request: Request, caller: Caller) -> Target:
-        location = self._locate(self._fixed or request.model, caller)
+        location = self._locate(self._chosen_model(request.model), caller)
         own_key = self._own_key(location, caller)
         # The cache key contains the full hash of the caller's key, so no caller gets an upstream with another's key.
         key_tenant = tenant_of(own_key) if own_key is not None else ""
@@ -329,7 +358,7 @@ class Gateway:
         # Do not probe with a client's own key, because the client would pay for it.
         probes = self.probes if own_key is None else None
         learning = self.probes.learning if self.probes is not None else None
-        parts = (reached, self._capabilities, self._memory, self._secret)
+        parts = (reached, self.capabilities, self._memory, self._secret)
         maker = TurnFactory(
             *parts, probes=probes, probed_upstream=chain[0], learning=learning, interpreter=self._interpreter
         )
@@ -353,7 +382,7 @@ class Gateway:
 
     def check_model(self, model: str, caller: Caller = ANONYMOUS) -> None:
         """Raise UnknownModel unless an upstream that the caller may use serves the model."""
-        self._locate(self._fixed or model, caller)
+        self._locate(self._chosen_model(model), caller)
 
     def models(self, caller: Caller = ANONYMOUS) -> Mapping[str, str]:
         """Map the listed models that the caller may use to their upstreams."""
@@ -363,7 +392,7 @@ class Gateway:
         """Update the model lists of upstreams without configured models."""
         unlisted = [config for config in self._configs.values() if not config.models and not config.fixed]
         connected = [(config.name, self._connect(config)) for config in unlisted if config.auth != "forward"]
-        await self._model_lists.refresh((name, each) for name, each in connected if isinstance(each, ListingUpstream))
+        await self._model_lists.refresh((name, each) for name, each in connected if isinstance(each, HttpUpstream))
 
     def _shows(self, location: ModelLocation, caller: Caller) -> bool:
         guarded = any(config.auth == "check" for config, _ in self._chains[location.upstream])
@@ -388,7 +417,7 @@ class Gateway:
                 if self.probes is not None:
                     self.probes.load(resolved)
                     learned = self.probes.learning.learned(probe_target(resolved))
-                match = self._capabilities.find(config.provider, model, config.base_url, learned)
+                match = self.capabilities.find(config.provider, model, config.base_url, learned)
                 strategy = brief_strategy(match, config.settings(model))
                 plans.setdefault((strategy.plan, strategy.warning), (strategy, []))[1].append(model)
             for strategy, models in plans.values():

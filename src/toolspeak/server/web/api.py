@@ -1,4 +1,4 @@
-"""The JSON API of the web page: recorded requests, models, metrics, sessions, evaluation results.
+"""The JSON API of the web page: recorded requests, models, metrics, sessions, evaluation results, connections.
 
 Each page of `routes` has one handler, and none executes a tool. With several workers, results cover all of them.
 """
@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
+from ...client_settings.table import ANY_KEY, ServerAddress, clients
 from ...config import Secret
 from ...core.parsing.acceptance import Policy
 from ...core.types import JSONObject, JSONValue
@@ -21,17 +22,20 @@ from ...engine.planning.strategy import Emulation, Mode
 from ...errors import UsageError
 from ..access.auth import Caller
 from ..access.limits import read_object
-from ..asgi import Receive, Scope, read_body
+from ..asgi import Receive, Scope, header, read_body
 from ..observe.counters import MinuteRow, MinuteSeries, merge_rows
 from ..proxy.upstream_router import Gateway
 from ..recording.recorder import Recorder
 from ..routes import Route
+from .connect import ConnectApi, find_local
+from .imports import inspect
 from .models import ModelsApi, latest
 from .requests import AskWorkers, RequestsApi, no_other_workers
 from .sessions import SessionsApi, owner_of
 
 _MAX_BODY_BYTES = 64 * 1024  # size limit for request bodies from the page, except for saved chats
-_MAX_CHAT_BYTES = 16 * 1024 * 1024  # size limit for saved chats, which may contain long tool results
+#: Size limits for saved chats, which may contain long tool results, and for imports.
+_MAX_CHAT_BYTES, _MAX_IMPORT_BYTES = 16 * 1024 * 1024, 2 * 1024 * 1024
 #: Shown if the server runs tools only for other callers.
 _NO_PAGE_ACCESS = (
     "This server runs tools only for certain keys. To allow this page, set `page = true` in `[server_tools.NAME]`."
@@ -43,7 +47,7 @@ _Handler: TypeAlias = Callable[[Route, Caller, Scope, Receive], Awaitable[JSONVa
 
 
 class PageApi:
-    """Handles the API requests of the page. `secrets` returns the secrets to redact, `store` is a URL."""
+    """Handles the API requests of the page. `secrets` returns what to redact, `keep_secret` adds to it."""
 
     def __init__(
         self,
@@ -53,8 +57,10 @@ class PageApi:
         secrets: Callable[[], Iterable[Secret]] = tuple,
         store: str = "",
         others: AskWorkers = no_other_workers,
+        keep_secret: Callable[[Secret], None] = lambda secret: None,
     ) -> None:
         self._others = others
+        self._connect_api = ConnectApi(gateway, keep_secret)
         self._gateway = gateway
         self._recording = recorder is not None
         self._requests = RequestsApi(gateway, recorder, secrets, others)
@@ -72,6 +78,11 @@ class PageApi:
             ),
             "replay": self._replay,
             "series": self._series,
+            "clients": self._clients,
+            "connection": self._connection,
+            "connection_check": self._check_connection,
+            "connection_use": lambda route, caller, scope, receive: self._connect_api.use(caller),
+            "import": self._import,
             "chats": self._chats,
             "chat": self._chat,
             "chat_kept": self._save_chat,
@@ -94,6 +105,7 @@ class PageApi:
 
     async def close(self) -> None:
         await self._models.close()
+        await self._connect_api.close()
         self._sessions.close()
 
     async def _about(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
@@ -125,6 +137,28 @@ class PageApi:
         others, late = await self._others("series", {})
         rows = [self._minutes.rows(time.time()), *(msgspec.convert(each, tuple[MinuteRow, ...]) for each in others)]
         return {"rows": msgspec.to_builtins(merge_rows(rows)), "late": late}
+
+    async def _connection(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+        own_port = (scope.get("server") or ("", 0))[1]
+        local = await find_local(self._gateway(), own_port) if "find" in _query(scope) else []
+        return self._connect_api.state | {"local": local}
+
+    async def _check_connection(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+        if self._others is not no_other_workers:
+            hint = "add the upstream to the configuration"
+            raise UsageError("a server with several workers cannot connect a model while it runs", hint=hint)
+        return await self._connect_api.start(read_object(await read_body(scope, receive, _MAX_BODY_BYTES)))
+
+    async def _clients(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+        url = f"{scope.get('scheme', 'http')}://{header(scope, b'host')}"
+        key = ANY_KEY if caller.keyless_server else "YOUR_TOOLSPEAK_KEY"
+        server = ServerAddress(url, _query(scope).get("model") or "MODEL", key).checked()
+        return {name: msgspec.to_builtins(server.settings_for(row)) for name, row in clients().items()}
+
+    async def _import(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+        body = read_object(await read_body(scope, receive, _MAX_IMPORT_BYTES))
+        # In a thread, because parsing may take long enough to delay other streams.
+        return await asyncio.to_thread(asyncio.run, inspect(body))
 
     async def _chats(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
         return await asyncio.to_thread(self._sessions.list_sessions, owner_of(caller), _query(scope).get("text", ""))

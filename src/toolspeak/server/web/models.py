@@ -65,7 +65,7 @@ class ModelsApi:
         if stored is not None:
             probed = {"measured": stored.measured, "findings": msgspec.to_builtins(stored.verdict.findings)}
         learned = use.summary() if use is not None else ""
-        planning = {"mode": settings.mode, "profile": profile, "special": special}
+        planning = {"mode": settings.mode, "dialect": settings.dialect, "profile": profile, "special": special}
         return {**place, **reasons, **planning, **probed, "learned": learned}
 
     def progress(self) -> JSONObject:
@@ -112,5 +112,4 @@ class ModelsApi:
 
 def latest(probes: Iterable[JSONObject]) -> JSONObject:
     """Return the most recently started probe. Workers without a probe report an empty object."""
-    started = [each for each in probes if each]
-    return max(started, key=lambda each: float(each["began"])) if started else {}
+    return max((each for each in probes if each), key=lambda each: float(each["began"]), default=JSONObject())

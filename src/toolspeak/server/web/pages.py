@@ -57,6 +57,7 @@ _INDEX = "index.html"
 _STATIC_FOLDER = Path(__file__).parent / "static"
 _HTML, _TEXT = b"text/html; charset=utf-8", b"text/plain; charset=utf-8"
 _SCRIPT, _STYLE = b"text/javascript; charset=utf-8", b"text/css; charset=utf-8"
+_DOCUMENT_KINDS = ("text/html", "text/plain", "application/json", "*/*")
 _CONTENT_TYPES = {".html": _HTML, ".css": _STYLE, ".js": _SCRIPT, ".svg": b"image/svg+xml"}
 _POLICY = b"default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; object-src 'none'"
 #: Headers with which the page can run only its own scripts, connect only to this server, and not be framed.
@@ -349,10 +350,5 @@ async def _send_file(name: str, scope: Scope, send: Send) -> bool:
 
 def _prefers_html(scope: Scope) -> bool:
     """Whether the client is a browser: it accepts HTML before plain text and JSON."""
-    for part in header(scope, b"accept").split(","):
-        kind = part.partition(";")[0].strip().lower()
-        if kind == "text/html":
-            return True
-        if kind in ("text/plain", "application/json", "*/*"):
-            return False
-    return False
+    kinds = [part.partition(";")[0].strip().lower() for part in header(scope, b"accept").split(",")]
+    return next((kind for kind in kinds if kind in _DOCUMENT_KINDS), "") == "text/html"

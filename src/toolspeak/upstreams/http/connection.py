@@ -468,6 +468,9 @@ class ConnectionPool:
     connections in use is not limited here.
     """
 
+    #: Whether connections to an address are refused, whatever name led there.
+    refuses: Callable[[str], bool] | None = None
+
     def __init__(self, where: BaseUrl, tls: ssl.SSLContext | None, timeouts: Timeouts) -> None:
         self.loop = asyncio.get_running_loop()
         self.closed = False
@@ -515,6 +518,9 @@ class ConnectionPool:
         if self.closed:
             await connection.abandon()
             raise UpstreamError("this upstream was closed", should_retry=False)
+        if self.refuses is not None and self.refuses(transport.get_extra_info("peername")[0]):
+            await connection.abandon()
+            raise UpstreamError(f"the address of `{where.authority}` is not allowed", should_retry=False)
         if tls_object is not None and tls_object.selected_alpn_protocol() not in _HTTP1_ALPN:
             await connection.abandon()
             raise UpstreamError(f"`{where.authority}` requires the protocol `{tls_object.selected_alpn_protocol()}`")

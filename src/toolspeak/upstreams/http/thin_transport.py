@@ -13,8 +13,9 @@ from typing import Unpack
 
 from ...config import TransportRoute
 from ...core.events import Event, Failure, Noted
-from ...core.types import Note, Request
+from ...core.types import JSONValue, Note, Request, is_array, is_object
 from ...errors import ConfigError, UpstreamError
+from ...protocols.shared.fields import read_json
 from ..base import Batches, redact_batch
 from .address import header_block
 from .connection import ConnectionPool, HttpConnection, Timeouts, TruncatedReply
@@ -22,12 +23,27 @@ from .event_stream import ReplyStream, holds_content, is_ordinary, open_reply
 from .retry import Retry
 from .service import Posted, Service, ServiceOptions
 
+#: Limits on lists of models: seconds, bytes, names, and the length of a name. The longest known list, a broker's with
+#: about 400 models, is half that size.
+LIST_SECONDS = 5.0
+_MAX_LIST_BYTES, _MAX_LISTED, MAX_NAME_CHARS = 2 * 1024 * 1024, 2000, 256
+#: Maps a protocol to the path of its model list, the field with the list, and the field with a model's name.
+_LIST_ENDPOINTS = {
+    "openai_chat": ("/models", "data", "id"),
+    "openai_responses": ("/models", "data", "id"),
+    "anthropic": ("/models?limit=1000", "data", "id"),
+    "gemini": ("/models?pageSize=1000", "models", "name"),
+    "ollama": ("/api/tags", "models", "name"),
+}
 #: Maximum number of cached request heads. Some protocols put the model into the path, so there may be many.
 _MAX_CACHED_HEADS = 256
 
 
 class HttpUpstream(Service):
     """A service at `base_url` that speaks `protocol`."""
+
+    #: Whether connections to an address are refused.
+    refuses: Callable[[str], bool] | None = None
 
     def __init__(
         self,
@@ -76,6 +92,17 @@ class HttpUpstream(Service):
         finally:
             # Pooling is not worthwhile, because such requests are rare.
             await connection.abandon()
+
+    async def model_names(self) -> tuple[str, ...]:
+        """Return the names of the upstream's models. Raises UpstreamError if it does not list them."""
+        path, list_field, name_field = _LIST_ENDPOINTS[self.protocol]
+        target = f"{self._address.path}{self._version}{path}"
+        body = read_json(await self.aside(target, seconds=LIST_SECONDS, most=_MAX_LIST_BYTES))
+        rows = body.get(list_field) if is_object(body) else None
+        if not is_array(rows):
+            raise UpstreamError("the upstream does not list its models", upstream_status=200)
+        names = (_model_name(row.get(name_field)) for row in rows if is_object(row))
+        return tuple(dict.fromkeys(name for name in names if name))[:_MAX_LISTED]
 
     async def _post(self, path: str, posted: Posted) -> tuple[HttpConnection, bytes]:
         loop = asyncio.get_running_loop()
@@ -194,8 +221,15 @@ class HttpUpstream(Service):
         for other in [other for other in self._pools if other.is_closed()]:
             del self._pools[other]
         pool = self._pools[loop] = ConnectionPool(self._address, self._tls, self.timeouts)
+        pool.refuses = self.refuses
         await pool.watch()
         return pool
+
+
+def _model_name(value: JSONValue) -> str:
+    """Return a model name from a list entry; empty if it is invalid or not printable."""
+    name = value.removeprefix("models/") if isinstance(value, str) else ""
+    return name if len(name) <= MAX_NAME_CHARS and name.isprintable() else ""
 
 
 def _check_target(target: str) -> None:

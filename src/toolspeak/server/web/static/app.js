@@ -1,7 +1,7 @@
 // @ts-check
 /** The frame of the page: sign-in state and navigation. Each part is a module that is loaded when it is first opened. */
 
-import { fetchJson, ApiError, SESSION_EXPIRED } from "./api.js";
+import { fetchJson, ApiError, MODELS_CHANGED, SESSION_EXPIRED } from "./api.js";
 import { h, setChildren } from "./dom.js";
 import { signIn } from "./sign_in.js";
 import { startTheme } from "./theme.js";
@@ -22,14 +22,23 @@ import { startTheme } from "./theme.js";
 
 /** @type {Record<string, (about: About) => Promise<Part>>} */
 const MAKERS = {
-  chat: async (about) => (await import("./chat.js")).makeChat(about),
-  inspector: async (about) => (await import("./inspector.js")).makeInspector(about),
+  start: async (about) => (await import("./start.js")).makeStart(about),
+  playground: async (about) => (await import("./playground.js")).makePlayground(about),
+  import: async (about) => (await import("./import.js")).makeImport(about),
+  chats: async (about) => (await import("./chat.js")).makeChat(about),
+  requests: async (about) => (await import("./inspector.js")).makeInspector(about),
   models: async (about) => (await import("./models.js")).makeModels(about),
-  metrics: async (about) => (await import("./metrics.js")).makeMetrics(about),
+  evaluate: async () => (await import("./evaluate.js")).makeEvaluate(),
+  dashboard: async (about) => (await import("./metrics.js")).makeMetrics(about),
 };
-const FIRST = "chat";
+const FIRST = "start";
+/** Other names in addresses. */
+const ALIASES = /** @type {Record<string, string>} */ ({ chat: "chats", inspector: "requests", metrics: "dashboard" });
+/** The part with unsaved work, which a sign-in keeps. */
+const KEPT = "chats";
 
 const signOut = /** @type {HTMLElement} */ (document.getElementById("sign-out"));
+const more = /** @type {HTMLElement} */ (document.getElementById("more"));
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
 /** @type {Map<string, Part>} */
 const parts = new Map();
@@ -45,14 +54,16 @@ let navigations = 0;
 async function show() {
   const number = (navigations += 1);
   const [, name = "", rest = ""] = /^#\/([a-z]+)\/?(.*)$/.exec(location.hash) ?? [];
-  const chosen = Object.hasOwn(MAKERS, name) ? name : FIRST;
+  const known = Object.hasOwn(ALIASES, name) ? ALIASES[name] : name;
+  const chosen = Object.hasOwn(MAKERS, known) ? known : FIRST;
+  openMore(false);
   for (const link of document.querySelectorAll("nav a")) {
     if (link.getAttribute("href") === `#/${chosen}`) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
   try {
     about ??= /** @type {About} */ (await fetchJson("toolspeak/about"));
-    signOut.hidden = false;
+    setSignedIn(true);
     const part = parts.get(chosen) ?? (await MAKERS[chosen](about));
     if (number !== navigations) return;
     parts.set(chosen, part);
@@ -67,9 +78,23 @@ async function show() {
     if (number !== navigations) return;
     current?.hide?.();
     current = undefined;
-    if (error instanceof ApiError && error.status === 401) setChildren(main, signIn(show));
+    if (error instanceof ApiError && error.status === 401) {
+      setSignedIn(false);
+      setChildren(main, signIn(show));
+    }
     else setChildren(main, unreachable());
   }
+}
+
+/** @param {boolean} signedIn whether the navigation leads anywhere */
+function setSignedIn(signedIn) {
+  signOut.hidden = !signedIn;
+  document.body.classList.toggle("signed-out", !signedIn);
+}
+
+/** @param {boolean} open whether the menu with the other parts is shown, on narrow screens */
+function openMore(open) {
+  more.setAttribute("aria-expanded", String(open));
 }
 
 /** The message for a part that cannot be loaded. The chat is not lost. */
@@ -92,14 +117,20 @@ function decode(text) {
   }
 }
 
+/** Reloads what the server offers, after a model was connected. The parts share this object. */
+addEventListener(MODELS_CHANGED, async () => {
+  const changed = await fetchJson("toolspeak/about").catch(() => null);
+  if (about && changed) Object.assign(about, changed);
+});
+
 /** Shows the sign-in form after the session expired. The chat stays; the other parts may show another server's data. */
 function showSignIn() {
   if (!about) return;
   about = undefined;
-  signOut.hidden = true;
+  setSignedIn(false);
   current?.hide?.();
   current = undefined;
-  for (const name of parts.keys()) if (name !== FIRST) parts.delete(name);
+  for (const name of parts.keys()) if (name !== KEPT) parts.delete(name);
   navigations += 1;
   setChildren(main, signIn(show, "Your session has expired, or the server was restarted. Sign in again."));
 }
@@ -108,6 +139,16 @@ signOut.addEventListener("click", async () => {
   for (const part of parts.values()) part.end?.();
   await fetchJson("toolspeak/session", { method: "DELETE" }).catch(() => {});
   location.replace(location.pathname); // a reload clears the page before the next user sees it
+});
+more.addEventListener("click", () => openMore(more.getAttribute("aria-expanded") === "false"));
+document.addEventListener("pointerdown", (event) => {
+  if (!(/** @type {Element} */ (event.target).closest("nav"))) openMore(false);
+});
+more.parentElement?.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape" || more.getAttribute("aria-expanded") === "false") return;
+  event.stopPropagation(); // elsewhere, Escape stops an answer
+  openMore(false);
+  more.focus();
 });
 startTheme(/** @type {HTMLElement} */ (document.getElementById("theme")));
 addEventListener("hashchange", show);

@@ -69,7 +69,7 @@ export function makeMetrics() {
     h(
       "div",
       { class: "page" },
-      h("header", { class: "row apart" }, h("div", {}, h("h1", {}, "Metrics"), h("p", { class: "lead" }, "Data from all workers for the last 24 hours. Also available at ", h("code", {}, "/metrics"), " for Prometheus.")), h("div", { class: "fields" }, labelled("Model", model), labelled("Period", range))),
+      h("header", { class: "row apart" }, h("div", {}, h("h1", {}, "Dashboard"), h("p", { class: "lead" }, "Data from all workers for the last 24 hours. Also available at ", h("code", {}, "/metrics"), " for Prometheus.")), h("div", { class: "fields" }, labelled("Model", model), labelled("Period", range))),
       content,
     ),
   );

@@ -1,9 +1,8 @@
 // @ts-check
-/** Model profiles and their sources, probes on demand, and charts of evaluation results. */
+/** Model profiles and their sources, and probes on demand. */
 
 import { fetchJson } from "./api.js";
 import { disclosure, h, setChildren, announce, withCode } from "./dom.js";
-import { drawEvaluation } from "./evaluation.js";
 import { day } from "./format.js";
 
 /** Milliseconds between two polls of a running probe. */
@@ -35,9 +34,6 @@ const POLL_INTERVAL = 700;
  */
 export function makeModels(about) {
   const list = h("div", { class: "stack" }, h("p", { class: "soft" }, "Loading…"));
-  const evaluations = h("div", { class: "stack" });
-  // Opened files are separate from the server's evaluations, which are redrawn whenever they are loaded.
-  const opened = h("div", { class: "stack" });
   let visible = false;
 
   async function refresh() {
@@ -63,23 +59,6 @@ export function makeModels(about) {
     }
   }
 
-  const file = h("input", { type: "file", accept: ".json,application/json", change: (event) => open(event.target) });
-  /** @param {HTMLInputElement} input */
-  async function open(input) {
-    for (const chosen of input.files ?? []) {
-      try {
-        opened.prepend(drawEvaluation(JSON.parse(await chosen.text())));
-      } catch {
-        opened.prepend(h("p", { class: "notice bad" }, `${chosen.name} does not contain results of \`toolspeak eval\`.`));
-      }
-    }
-  }
-
-  async function loadEvaluations() {
-    const stored = await fetchJson("toolspeak/evaluations").catch(() => ({ evaluations: [] }));
-    setChildren(evaluations, stored.evaluations.map(drawEvaluation));
-  }
-
   const element = h(
     "div",
     { class: "scroll" },
@@ -88,7 +67,6 @@ export function makeModels(about) {
       { class: "page" },
       h("header", {}, h("h1", {}, "Models"), h("p", { class: "lead" }, "What toolspeak knows about each model. ", h("em", {}, "Probe"), " tests it with 13–25 small requests; results are kept for a week.")),
       list,
-      h("section", { class: "stack evaluations", "aria-label": "Evaluations" }, h("h2", {}, "Evaluations"), h("p", { class: "soft" }, "Results of ", h("code", {}, "toolspeak eval"), " from the server's working directory, or from a file."), h("label", {}, "Open results.json", file), opened, evaluations),
     ),
   );
   return {
@@ -96,7 +74,6 @@ export function makeModels(about) {
     show() {
       visible = true;
       refresh();
-      loadEvaluations();
     },
     hide() {
       visible = false;

@@ -1,0 +1,195 @@
+"""Connecting a model from the page: find local servers, detect the protocol, run the checks of `doctor`, serve it.
+
+A key stays in the memory of the server: no response contains it, and it is redacted like the configured keys. The
+address may be in any network, because only administrators can connect a model, but never that of a metadata service.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import NamedTuple
+
+import msgspec
+
+from ...config import Secret, redacted_url
+from ...core.types import JSONObject, JSONValue
+from ...doctor import PATIENCE, CheckResult, DoctorTarget, examine
+from ...errors import ConfigError, ToolspeakError, UpstreamError, UsageError
+from ...runtime.model_resolution import codec_of
+from ...upstreams.codecs import resolve_endpoint
+from ...upstreams.http.address import parse_base_url
+from ...upstreams.http.connection import Timeouts
+from ...upstreams.http.retry import Retry
+from ...upstreams.http.thin_transport import MAX_NAME_CHARS, HttpUpstream
+from ...upstreams.ssrf_guard import is_metadata
+from ..access.auth import Caller
+from ..proxy.upstream_router import Gateway, UpstreamConfig
+
+_log = logging.getLogger("toolspeak.server")
+_TIMEOUTS = Timeouts(5.0, PATIENCE, PATIENCE, 2 * PATIENCE)
+#: Words in the names of models that do not chat. Such a model is not chosen by default.
+_OTHER_KINDS = ("embed", "whisper", "tts", "dall-e", "rerank", "moderation", "transcribe", "image", "guard")
+#: Server software by the URL on which it listens by default.
+LOCAL_SERVERS = {
+    "http://127.0.0.1:11434": "ollama",
+    "http://127.0.0.1:1234/v1": "lmstudio",
+    "http://127.0.0.1:8080/v1": "llamacpp",
+    "http://127.0.0.1:8000/v1": "vllm",
+}
+
+
+class _Address(NamedTuple):
+    """Where models are served, and their names."""
+
+    base_url: str
+    protocol: str
+    provider: str
+    key: Secret = Secret()
+    models: tuple[str, ...] = ()
+
+    def open(self, timeouts: Timeouts | None = None, retry: Retry | None = None) -> HttpUpstream:
+        about = (self.base_url, self.key.reveal(), self.protocol, timeouts)
+        upstream = HttpUpstream(*about, provider=self.provider, retry=retry)
+        upstream.refuses = is_metadata
+        return upstream
+
+    async def look(self) -> tuple[str, ...]:
+        """Return the names of the models. Raises UpstreamError if the service does not list them."""
+        upstream = self.open(_TIMEOUTS, Retry(most=0))
+        try:
+            return tuple(name for name in await upstream.model_names() if "*" not in name)
+        finally:
+            await upstream.close()
+
+
+class _Wish(msgspec.Struct, frozen=True):
+    """What to connect. Without `url`, another model at the address that was checked last."""
+
+    url: str = ""
+    key: str = ""
+    provider: str = ""
+    model: str = ""
+
+
+class ConnectApi:
+    """Connects one model at a time. `keep_secret` registers a key for redaction."""
+
+    def __init__(self, gateway: Callable[[], Gateway], keep_secret: Callable[[Secret], None]) -> None:
+        self._gateway = gateway
+        self._keep_secret = keep_secret
+        self._task: asyncio.Task[None] | None = None
+        self._address: _Address | None = None
+        self.state: JSONObject = {}
+
+    async def start(self, fields: JSONObject) -> JSONObject:
+        """Start to check a model; a check that is running ends. Raises UsageError if the request is invalid."""
+        try:
+            wish = msgspec.convert(fields, _Wish)
+            url = wish.url.strip().rstrip("/")
+            key = Secret(wish.key.strip())
+            same = None if url else self._address
+            addresses = [same] if same else _addresses(self._gateway(), url, wish.provider, key)
+        except (msgspec.ValidationError, ConfigError) as error:
+            raise UsageError(f"invalid request: {error}") from None
+        if len(wish.model) > MAX_NAME_CHARS or not wish.model.isprintable() or "*" in wish.model:
+            raise UsageError("`model` must be the name of a model")
+        self._keep_secret(key)
+        await self.close()
+        self._address = None
+        self.state = {"running": True, "checking": "address", "checks": [], "url": redacted_url(addresses[0].base_url)}
+        self._task = asyncio.ensure_future(self._check(addresses, wish.model, self.state))
+        return self.state
+
+    async def _check(self, addresses: list[_Address], model: str, state: JSONObject) -> None:
+        checks: list[JSONValue] = state["checks"]
+        try:
+            self._address = address = await _detect(addresses)
+            model = model or _default_model(address.models)
+            place = {"url": redacted_url(address.base_url), "protocol": address.protocol, "provider": address.provider}
+            state |= {**place, "model": model, "models": list(address.models)}
+            async for result in examine(self._target(address, model), partial(state.__setitem__, "checking")):
+                checks.append(msgspec.to_builtins(result))
+        except Exception:
+            _log.exception("checking an upstream failed")
+            failure = CheckResult("configuration", "fail", "internal error in toolspeak; see its log")
+            checks.append(msgspec.to_builtins(failure))
+        finally:
+            state["running"] = False
+
+    def _target(self, address: _Address, model: str) -> DoctorTarget:
+        gateway, provider = self._gateway(), address.provider
+        about = (provider, provider, model, address.base_url, address.protocol, address.open(_TIMEOUTS, Retry(most=0)))
+        return DoctorTarget(*about, gateway.settings(f"{provider}:{model}"), gateway.capabilities, bool(address.key))
+
+    async def use(self, caller: Caller) -> JSONObject:
+        """Serve the models at the address that was checked. Return the name under which clients request the model."""
+        address, model = self._address, str(self.state.get("model", ""))
+        if address is None or not model:
+            raise UsageError("no model has been checked", hint="connect one first")
+        provider = address.provider
+        host = parse_base_url(address.base_url).authority.replace(":", "-")
+        about = (host if provider == "openai" else provider, provider, address.base_url, address.protocol)
+        models = tuple(dict.fromkeys((model, *address.models)))
+        config = UpstreamConfig(
+            *about, lambda _: address.open(), lambda each: self._gateway().settings(f"{provider}:{each}"), models=models
+        )
+        name = self._gateway().add(config)
+        _log.info("upstream `%s` added", name)
+        is_listed = self._gateway().models(caller).get(model) == name
+        return {"upstream": name, "model": model if is_listed else f"{name}:{model}"}
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+
+async def find_local(gateway: Gateway, own_port: int) -> list[JSONValue]:
+    """Find model servers on this machine. `own_port` is the port of this server."""
+    others = {url: name for url, name in LOCAL_SERVERS.items() if parse_base_url(url).port != own_port}
+    answers = await asyncio.gather(*(_find(gateway, url, name) for url, name in others.items()))
+    return [each for each in answers if each is not None]
+
+
+async def _find(gateway: Gateway, url: str, provider: str) -> JSONValue:
+    with suppress(ToolspeakError, TimeoutError):
+        async with asyncio.timeout(1.0):
+            models = await _addresses(gateway, url, provider, Secret())[0].look()
+        return {"provider": provider, "url": url, "models": list(models[:3])}
+    return None
+
+
+def _addresses(gateway: Gateway, url: str, provider: str, key: Secret) -> list[_Address]:
+    """Return the ways to reach a URL, the likeliest first. Raises ConfigError or UsageError if it must not be used."""
+    base = parse_base_url(url)
+    if is_metadata(base.host):
+        raise UsageError("this address belongs to the metadata service of a cloud and is not allowed")
+    row = gateway.capabilities.provider(provider) or gateway.capabilities.provider_at(url)
+    first = codec_of(row.protocol) if row is not None else "openai_chat"
+    addresses: list[_Address] = []
+    for protocol in dict.fromkeys((first, "openai_chat", "ollama", "anthropic", "gemini")):
+        name = row.name if row is not None and protocol == first else protocol.partition("_")[0]
+        base_url = f"{url}/v1" if protocol.startswith("openai") and not base.path else url
+        with suppress(ConfigError):  # the URL ends with a method of another protocol
+            resolve_endpoint(base_url, protocol)
+            addresses.append(_Address(base_url, protocol, name, key))
+    return addresses
+
+
+async def _detect(addresses: list[_Address]) -> _Address:
+    """Return the first address that lists models, else one that asks for a key, else the likeliest."""
+    results = await asyncio.gather(*(address.look() for address in addresses), return_exceptions=True)
+    denied: list[_Address] = []
+    for address, result in zip(addresses, results, strict=True):
+        if not isinstance(result, BaseException):
+            return address._replace(models=result)
+        if isinstance(result, UpstreamError) and result.upstream_status in (401, 403):
+            denied.append(address)
+    return [*denied, *addresses][0]
+
+
+def _default_model(models: tuple[str, ...]) -> str:
+    chat = (name for name in models if not any(word in name.lower() for word in _OTHER_KINDS))
+    return next(chat, next(iter(models), ""))

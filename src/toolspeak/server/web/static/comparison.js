@@ -1,0 +1,54 @@
+// @ts-check
+/** One question with one demo tool in two columns: what the model does by itself, and with toolspeak. */
+
+import { makeColumn } from "./columns.js";
+import { DEMO_TOOLS } from "./demo_tools.js";
+import { announce, h, setChildren } from "./dom.js";
+import { makeCallSettings, makeModelField } from "./model_fields.js";
+
+const QUESTION = "What time is it in Oslo?";
+
+/** @param {import("./demo_tools.js").DemoTool} tool */
+export const asTool = ({ name, description, parameters, run }) => ({ name, definition: { type: "function", function: { name, description, parameters } }, run });
+
+/**
+ * @param {import("./app.js").About} about
+ * @returns {{element: HTMLElement, run: () => Promise<void>}}
+ */
+export function makeComparison(about) {
+  const model = makeModelField(about);
+  const calls = makeCallSettings(about, model.value);
+  const raw = makeColumn("Raw", "The tools go to the model's server unchanged.");
+  const own = makeColumn("toolspeak", "The same request, with toolspeak in between.");
+  const verdict = h("div", {});
+  const button = /** @type {HTMLButtonElement} */ (h("button", { type: "button", class: "main", click: () => run() }, "Compare"));
+  /** @type {AbortController | undefined} */
+  let running;
+
+  async function run() {
+    running?.abort();
+    const { signal } = (running = new AbortController());
+    const wish = { model: model.value(), question: QUESTION, tools: DEMO_TOOLS.filter((tool) => tool.name === "clock").map(asTool) };
+    if (!wish.model) return model.focus();
+    columns.hidden = false;
+    setChildren(verdict);
+    // One after the other: a local model would only make both wait.
+    const first = await raw.run({ ...wish, settings: { mode: "off" } }, signal);
+    const second = await own.run({ ...wish, settings: calls.values() }, signal);
+    if (signal.aborted) return;
+    const said = second.called ? (first.called ? "Both made the call: this model calls tools by itself, and toolspeak leaves it alone." : "Only toolspeak got a call out of this model.") : "No call. Open the details to see why, or try a stronger model.";
+    setChildren(verdict, h("p", { class: `notice ${second.called ? "good" : "warn"}` }, said));
+    announce(said);
+  }
+
+  const columns = h("div", { class: "columns", hidden: true }, raw.element, own.element);
+  const element = h(
+    "div",
+    { class: "stack" },
+    h("div", { class: "fields" }, model.element, calls.element, button),
+    h("p", { class: "small soft" }, "Question: ", h("q", {}, QUESTION), " · Tool: ", h("code", {}, "clock")),
+    columns,
+    verdict,
+  );
+  return { element, run };
+}

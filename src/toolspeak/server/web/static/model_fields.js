@@ -1,0 +1,91 @@
+// @ts-check
+/** The choice of a model, and of how its calls are made. */
+
+import { fetchJson, MODELS_CHANGED } from "./api.js";
+import { h, labelled, select, setChildren, withCode } from "./dom.js";
+import { makeMenu } from "./menu.js";
+
+/** The model that was connected last, which fields choose by default. */
+let preferred = "";
+const OTHER = "\0other";
+
+/** @typedef {{element: HTMLElement, value: () => string, focus: () => void}} ModelField `element` has the label */
+
+/**
+ * Reloads the list of models after one was connected, and chooses it everywhere.
+ * @param {import("./app.js").About} about
+ * @param {string} model
+ */
+export async function preferModel(about, model) {
+  preferred = model;
+  Object.assign(about, await fetchJson("toolspeak/about"));
+  dispatchEvent(new Event(MODELS_CHANGED));
+}
+
+/**
+ * A list of the models, which also takes a name that is not in it.
+ * @param {import("./app.js").About} about
+ * @param {() => void} [changed]
+ * @param {string} [label]
+ * @returns {ModelField}
+ */
+export function makeModelField(about, changed = () => {}, label = "Model") {
+  const list = /** @type {HTMLSelectElement} */ (h("select"));
+  const name = /** @type {HTMLInputElement} */ (h("input", { autocomplete: "off", "aria-label": "Name of the model", placeholder: "Name of the model", hidden: true }));
+  const fill = () => {
+    const chosen = list.value;
+    setChildren(list, about.models.map((model) => h("option", { value: model }, model)), h("option", { value: OTHER }, "Other…"));
+    list.value = preferred || chosen || about.models[0] || OTHER;
+    if (!list.value) list.value = about.models[0] ?? OTHER;
+    name.hidden = list.value !== OTHER;
+  };
+  fill();
+  list.addEventListener("change", () => {
+    name.hidden = list.value !== OTHER;
+    if (!name.hidden) name.focus();
+    changed();
+  });
+  addEventListener(MODELS_CHANGED, () => {
+    fill();
+    changed();
+  });
+  return { element: h("div", { class: "model-field" }, labelled(label, list), name), value: () => (list.value === OTHER ? name.value.trim() : list.value), focus: () => list.focus() };
+}
+
+/** What each setting decides, in one line. */
+const WORDS = /** @type {Record<string, [string, string]>} */ ({
+  mode: ["Mode", "When calls are emulated: automatically, always (force), only after a failure (fallback), or never (off)."],
+  plan: ["Plan", "How: in the answer (inline), by a question of their own (decision), or as JSON (envelope)."],
+  dialect: ["Dialect", "The notation in which the model writes calls."],
+});
+
+/**
+ * A menu with mode, plan and dialect.
+ * @param {import("./app.js").About} about
+ * @param {() => string} model the chosen model
+ * @returns {{element: HTMLElement, values: () => Record<string, string>}} the values are empty where the model's own apply
+ */
+export function makeCallSettings(about, model) {
+  const lists = /** @type {Record<string, HTMLSelectElement>} */ ({ mode: select(about.modes, "Default"), plan: select(about.plans, "Default"), dialect: select(about.dialects, "Default") });
+  const title = h("span", {});
+  const configured = h("p", { class: "small" });
+  const showTitle = () => {
+    const chosen = Object.values(lists).map((list) => list.value).filter(Boolean);
+    setChildren(title, "How calls are made: ", h("span", { class: "strong" }, chosen.join(", ") || "automatic"));
+  };
+  /** Shows what applies if nothing is chosen. */
+  const load = async () => {
+    const { models } = await fetchJson("toolspeak/models").catch(() => ({ models: [] }));
+    const profile = models.find((/** @type {{name: string}} */ each) => each.name === model());
+    setChildren(configured, profile?.plan && ["Now: ", h("span", { class: "badge good" }, profile.plan), " ", withCode(profile.plan_why)]);
+    const values = /** @type {Record<string, string>} */ ({ mode: profile?.mode, plan: profile?.plan, dialect: profile?.dialect });
+    for (const [name, list] of Object.entries(lists)) list.options[0].text = values[name] ? `Default (${values[name]})` : "Default";
+  };
+  const fields = Object.entries(lists).map(([name, list]) => {
+    list.addEventListener("change", showTitle);
+    return h("div", { class: "stack-tight" }, labelled(WORDS[name][0], list), h("p", { class: "small soft" }, WORDS[name][1]));
+  });
+  showTitle();
+  const element = makeMenu(title, h("div", { class: "picker card stack" }, configured, fields), { class: "call-settings", opened: load });
+  return { element, values: () => Object.fromEntries(Object.entries(lists).map(([name, list]) => [name, list.value])) };
+}

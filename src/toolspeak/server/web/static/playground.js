@@ -1,0 +1,269 @@
+// @ts-check
+/** One question with the same tools in several columns, each with a model and a way to make calls; once, or ten times. */
+
+import { fetchJson } from "./api.js";
+import { askOnce, makeColumn } from "./columns.js";
+import { asTool } from "./comparison.js";
+import { DEMO_TOOLS } from "./demo_tools.js";
+import { announce, h, labelled, setChildren } from "./dom.js";
+import { compact, duration, percent } from "./format.js";
+import { recognise } from "./import_formats.js";
+import { makeModelField } from "./model_fields.js";
+
+const MAX_COLUMNS = 4;
+const RUNS = 10;
+const QUESTION = "What time is it in Oslo?";
+
+/** The ways to make calls: label, what it means, settings. */
+const WAYS = /** @type {Record<string, [string, string, Record<string, string>]>} */ ({
+  raw: ["Raw", "The tools go to the model's server unchanged.", { mode: "off" }],
+  auto: ["Automatic", "What toolspeak does by default.", {}],
+  native: ["Native first", "Emulated only after a failure.", { mode: "fallback" }],
+  inline: ["Inline", "The model writes calls in its answer.", { mode: "force", plan: "inline" }],
+  decision: ["Decision", "The model first decides, then fills in the arguments.", { mode: "force", plan: "decision" }],
+  envelope: ["Envelope", "The whole answer is JSON.", { mode: "force", plan: "envelope" }],
+});
+
+/**
+ * @param {import("./app.js").About} about
+ * @returns {import("./app.js").Part}
+ */
+export function makePlayground(about) {
+  const question = /** @type {HTMLTextAreaElement} */ (h("textarea", { rows: 2, dir: "auto", class: "wide-text" }));
+  question.value = QUESTION;
+  const tools = makeToolEditor((text) => (question.value = text));
+  const places = h("div", { class: "columns" });
+  const status = h("div", { role: "status" });
+  const add = /** @type {HTMLButtonElement} */ (h("button", { type: "button", click: () => addColumn("inline") }, "Add column"));
+  const once = /** @type {HTMLButtonElement} */ (h("button", { class: "main" }, "Run"));
+  const often = /** @type {HTMLButtonElement} */ (h("button", { type: "button", click: () => start(true) }, `Run ${RUNS} times`));
+  /** @type {Slot[]} */
+  const slots = [];
+  /** @type {AbortController | undefined} */
+  let running;
+
+  /** @typedef {ReturnType<typeof makeSlot>} Slot */
+  /** @param {string} way */
+  function addColumn(way) {
+    const slot = makeSlot(about, way, () => {
+      slots.splice(slots.indexOf(slot), 1);
+      slot.element.remove();
+      showButtons();
+    });
+    slots.push(slot);
+    places.append(slot.element);
+    showButtons();
+  }
+
+  function showButtons() {
+    add.disabled = slots.length >= MAX_COLUMNS;
+    for (const slot of slots) slot.remove.hidden = slots.length < 2;
+    setChildren(once, running ? "Stop" : "Run");
+    often.disabled = Boolean(running);
+  }
+
+  /** @param {boolean} many whether to measure a rate */
+  async function start(many) {
+    if (running) return running.abort();
+    setChildren(status);
+    const wish = { question: question.value.trim(), tools: tools.tools() };
+    if (tools.error() || !wish.question) return setChildren(status, h("p", { class: "notice bad" }, tools.error() || "Enter a question first."));
+    const { signal } = (running = new AbortController());
+    showButtons();
+    await Promise.all(slots.map((slot) => (many ? slot.measure(wish, signal) : slot.run(wish, signal))));
+    running = undefined;
+    showButtons();
+    announce(signal.aborted ? "Stopped." : "All columns are done.");
+  }
+
+  addColumn("raw");
+  addColumn("auto");
+  const form = h(
+    "form",
+    { class: "card stack", submit: (/** @type {Event} */ event) => (event.preventDefault(), start(false)) },
+    labelled("Question", question),
+    tools.element,
+    h("div", { class: "row" }, once, often, add),
+    status,
+  );
+  const element = h("div", { class: "scroll" }, h("div", { class: "page tidy" }, h("header", {}, h("h1", {}, "Playground"), h("p", { class: "lead" }, "One question, several ways to call tools. Compare models, or what toolspeak does with one.")), form, places));
+  // On the document, so Escape stops the columns wherever the focus is.
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && !event.isComposing && element.isConnected) running?.abort();
+  });
+  return { element };
+}
+
+/**
+ * A column with its choices.
+ * @param {import("./app.js").About} about
+ * @param {string} chosen way
+ * @param {() => void} removed
+ */
+function makeSlot(about, chosen, removed) {
+  const model = makeModelField(about);
+  const way = /** @type {HTMLSelectElement} */ (h("select", { change: () => describe() }, Object.entries(WAYS).map(([name, [label]]) => h("option", { value: name, selected: name === chosen }, label))));
+  const words = h("p", { class: "small soft" });
+  const column = makeColumn(WAYS[chosen][0]);
+  const rate = h("div", { class: "small", role: "status" });
+  const remove = h("button", { type: "button", class: "quiet", click: removed, "aria-label": "Remove this column", title: "Remove" }, "✕");
+  const describe = () => {
+    setChildren(words, WAYS[way.value][1]);
+    column.setTitle(WAYS[way.value][0]);
+  };
+  describe();
+
+  /** @param {{question: string, tools: import("./columns.js").Tool[]}} wish */
+  const complete = (wish) => ({ ...wish, model: model.value(), settings: WAYS[way.value][2] });
+  const element = h("div", { class: "stack-tight slot" }, h("div", { class: "fields" }, model.element, labelled("Calls", way), remove), words, column.element, rate);
+  return {
+    element,
+    remove,
+    /** @param {Parameters<typeof complete>[0]} wish @param {AbortSignal} signal */
+    async run(wish, signal) {
+      setChildren(rate);
+      await column.run(complete(wish), signal);
+    },
+    /** @param {Parameters<typeof complete>[0]} wish @param {AbortSignal} signal */
+    async measure(wish, signal) {
+      /** @type {import("./columns.js").Outcome[]} */
+      const outcomes = [await column.run(complete(wish), signal)];
+      while (outcomes.length < RUNS && !signal.aborted) {
+        setChildren(rate, h("progress", { max: RUNS, value: outcomes.length, "aria-label": "Runs" }), ` ${outcomes.length} of ${RUNS}`);
+        outcomes.push(await askOnce(complete(wish), signal));
+      }
+      const done = outcomes.filter((outcome) => outcome.error !== "stopped");
+      setChildren(rate, done.length > 0 && drawRate(done));
+    },
+  };
+}
+
+/** @param {import("./columns.js").Outcome[]} outcomes of repeated runs */
+function drawRate(outcomes) {
+  const successes = outcomes.filter((outcome) => outcome.called).length;
+  const errors = outcomes.filter((outcome) => outcome.error).length;
+  const [low, high] = interval(successes, outcomes.length);
+  const first = median(outcomes.filter((outcome) => outcome.first).map((outcome) => outcome.first));
+  const tokens = median(outcomes.filter((outcome) => outcome.tokens).map((outcome) => outcome.tokens));
+  const facts = [`95 % interval ${percent(low)} to ${percent(high)}`, first && `first token ${duration(first)}`, tokens && `${compact(tokens)} tokens`, errors && `${errors} failed`];
+  return h("p", {}, h("span", { class: "big" }, `${successes} of ${outcomes.length}`), " valid calls", h("br"), h("span", { class: "soft" }, facts.filter(Boolean).join(" · ")));
+}
+
+/**
+ * Wilson's interval for a share.
+ * @param {number} successes
+ * @param {number} all
+ * @returns {[number, number]}
+ */
+export function interval(successes, all) {
+  const z = 1.96;
+  const share = successes / all;
+  const middle = (share + (z * z) / (2 * all)) / (1 + (z * z) / all);
+  const spread = (z * Math.sqrt((share * (1 - share)) / all + (z * z) / (4 * all * all))) / (1 + (z * z) / all);
+  return [Math.max(0, middle - spread), Math.min(1, middle + spread)];
+}
+
+/** @param {number[]} numbers */
+const median = (numbers) => numbers.sort((one, two) => one - two)[Math.floor(numbers.length / 2)] ?? 0;
+
+const EXAMPLE = `[{"name": "get_weather", "description": "The weather in a city.",
+  "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}]`;
+
+/**
+ * The tools: demo tools, a form, JSON, or those of a pasted request.
+ * @param {(question: string) => void} asked is called with the question of a pasted request
+ */
+function makeToolEditor(asked) {
+  const chosen = new Set(["clock"]);
+  /** @type {import("./columns.js").Tool[]} */
+  let own = [];
+  let problem = "";
+  const status = h("p", { class: "small", role: "status" });
+  const field = /** @type {HTMLTextAreaElement} */ (h("textarea", { rows: 5, class: "mono wide-text", spellcheck: "false", placeholder: EXAMPLE, input: () => read() }));
+  const name = /** @type {HTMLInputElement} */ (h("input", { autocomplete: "off", placeholder: "get_weather", pattern: "[A-Za-z0-9_.\\-]{1,64}" }));
+  const description = /** @type {HTMLInputElement} */ (h("input", { autocomplete: "off", placeholder: "The weather in a city." }));
+  const parameters = /** @type {HTMLInputElement} */ (h("input", { autocomplete: "off", placeholder: "city, days: integer?" }));
+  const pasted = /** @type {HTMLTextAreaElement} */ (h("textarea", { rows: 4, class: "mono wide-text", spellcheck: "false", placeholder: "curl …, or the JSON of a request" }));
+
+  function read() {
+    problem = "";
+    try {
+      own = field.value.trim() ? [JSON.parse(field.value)].flat().map(toTool) : [];
+    } catch (error) {
+      own = [];
+      problem = `Not a valid list of tools: ${/** @type {Error} */ (error).message}`;
+    }
+    field.ariaInvalid = String(Boolean(problem));
+    setChildren(status, problem ? h("span", { class: "failed" }, problem) : own.length ? `Your tools: ${own.map((tool) => tool.name).join(", ")}` : "");
+  }
+
+  /** @param {object[]} declarations */
+  function write(declarations) {
+    field.value = JSON.stringify(declarations, null, 2);
+    read();
+  }
+
+  function addTool() {
+    if (!name.value || !name.reportValidity()) return name.focus();
+    write([...own.map((tool) => tool.definition.function), { name: name.value, description: description.value, parameters: schemaOf(parameters.value) }]);
+    for (const each of [name, description, parameters]) each.value = "";
+  }
+
+  async function take() {
+    try {
+      const told = await fetchJson("toolspeak/import", { method: "POST", body: recognise(pasted.value).body });
+      write(told.tools.map((/** @type {any} */ tool) => ({ name: tool.name, description: tool.description, parameters: tool.parameters ?? { type: "object" } })));
+      if (told.question) asked(told.question);
+      pasted.value = "";
+    } catch (error) {
+      setChildren(status, h("span", { class: "failed" }, /** @type {Error} */ (error).message));
+    }
+  }
+
+  const demo = DEMO_TOOLS.map((tool) => {
+    const box = /** @type {HTMLInputElement} */ (h("input", { type: "checkbox", change: () => (box.checked ? chosen.add(tool.name) : chosen.delete(tool.name)) }));
+    box.checked = chosen.has(tool.name);
+    return h("label", { class: "check" }, box, tool.name);
+  });
+  const group = (/** @type {string} */ title, /** @type {import("./dom.js").Child[]} */ ...content) => h("details", {}, h("summary", {}, title), h("div", { class: "stack-tight" }, content));
+  const element = h(
+    "fieldset",
+    { class: "stack-tight" },
+    h("legend", {}, "Tools"),
+    h("div", { class: "row" }, demo),
+    group("Describe a tool", h("div", { class: "fields" }, labelled("Name", name), labelled("Description", description), labelled("Parameters", parameters), h("button", { type: "button", click: addTool }, "Add tool")), h("p", { class: "small soft" }, "Separate parameters by commas. A type follows a colon; a question mark means optional.")),
+    group("Edit as JSON", labelled("Tools as JSON", field)),
+    group("Take from a request", labelled("Request in any protocol", pasted), h("div", {}, h("button", { type: "button", click: take }, "Take tools and question"))),
+    status,
+  );
+  return { element, error: () => problem, tools: () => [...DEMO_TOOLS.filter((tool) => chosen.has(tool.name)).map(asTool), ...own] };
+}
+
+/**
+ * @param {any} value a declaration, bare or in OpenAI's format
+ * @returns {import("./columns.js").Tool}
+ */
+function toTool(value) {
+  const { name, description = "", parameters = { type: "object" } } = value?.function ?? value ?? {};
+  if (typeof name !== "string" || !name) throw new Error("each tool needs a `name`");
+  return { name, definition: { type: "function", function: { name, description, parameters } }, run: null };
+}
+
+const TYPES = ["string", "integer", "number", "boolean", "array", "object"];
+
+/**
+ * The schema for parameters such as `city, days: integer?`.
+ * @param {string} text
+ */
+export function schemaOf(text) {
+  /** @type {Record<string, {type: string}>} */
+  const properties = {};
+  /** @type {string[]} */
+  const required = [];
+  for (const part of text.split(",").map((each) => each.trim()).filter(Boolean)) {
+    const [name, type = "string"] = part.replaceAll("?", "").split(":").map((each) => each.trim());
+    properties[name] = { type: TYPES.includes(type) ? type : "string" };
+    if (!part.includes("?")) required.push(name);
+  }
+  return { type: "object", properties, required };
+}

@@ -1,0 +1,63 @@
+// @ts-check
+/** The first view: connect a model, see a failure being repaired, point a client here. */
+
+import { fetchJson } from "./api.js";
+import { makeClientsPanel } from "./clients_panel.js";
+import { makeComparison } from "./comparison.js";
+import { makeConnect } from "./connect.js";
+import { h, setChildren } from "./dom.js";
+import { makeRepairDemo } from "./repair_demo.js";
+
+/**
+ * @param {import("./app.js").About} about
+ * @returns {import("./app.js").Part}
+ */
+export function makeStart(about) {
+  const comparison = makeComparison(about);
+  const connect = makeConnect(about, () => {
+    compareCard.scrollIntoView({ block: "start" });
+    comparison.run();
+  });
+  const clients = makeClientsPanel(about);
+  const demo = h("div", {});
+  const compareCard = card("Compare", "The same question, without and with toolspeak.", comparison.element);
+
+  /** Says once what the demo model is. */
+  const showDemo = async () => {
+    const { models } = await fetchJson("toolspeak/models").catch(() => ({ models: [] }));
+    const only = models.length === 1 && models[0].provider === "embedded" ? models[0] : null;
+    setChildren(demo, only && h("p", { class: "notice" }, h("span", { class: "strong" }, only.name), " is a demo model that runs on this machine's processor. It shows how tool calls work, not how smart they can be. Connect your own model below."));
+  };
+
+  const element = h(
+    "div",
+    { class: "scroll" },
+    h(
+      "div",
+      { class: "page tidy start" },
+      h("header", {}, h("h1", {}, "Tool calling for any model"), h("p", { class: "lead" }, "Paste the address of any model. See it call tools, raw beside toolspeak, and why.")),
+      demo,
+      card("Connect a model", "Enter the address of a model server. The protocol is detected. The key stays in the memory of this server.", connect.element),
+      compareCard,
+      card("See it work", "Failed answers of real models, and what toolspeak makes of them. No model needed.", makeRepairDemo()),
+      card("Point a client here", "Settings for the clients that toolspeak knows.", clients.element),
+      card("Bring a failing request", "Paste a curl command, a HAR file, a request, or a model's answer, and see what would fix it.", h("p", {}, h("a", { class: "button", href: "#/import" }, "Open Import"))),
+    ),
+  );
+  return {
+    element,
+    show() {
+      showDemo();
+      connect.show();
+      clients.show();
+    },
+    hide: clients.hide,
+  };
+}
+
+/**
+ * @param {string} title
+ * @param {string} about
+ * @param {HTMLElement} content
+ */
+const card = (title, about, content) => h("section", { class: "card stack", "aria-label": title }, h("div", {}, h("h2", {}, title), h("p", { class: "soft small lead" }, about)), content);
