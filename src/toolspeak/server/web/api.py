@@ -67,9 +67,7 @@ class PageApi:
             "probe": self._probe,
             "profiles": self._profiles,
             "record": lambda route, caller, scope, receive: self._requests.detail(str(route.fields["id"]), caller),
-            "records": lambda route, caller, scope, receive: self._requests.list_requests(
-                _query(scope).get("after", "")
-            ),
+            "records": lambda route, caller, scope, receive: self._requests.list_requests(_query(scope)),
             "replay": self._replay,
             "series": self._series,
             "chats": self._chats,
