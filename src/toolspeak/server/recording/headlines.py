@@ -12,7 +12,6 @@ from ..proxy.client_protocols import client_protocol
 from .redaction import redact_text
 
 _MAX_TEXT_CHARS, _MAX_QUESTION_CHARS = 2000, 80
-_CONVERSATION_BYTES = 8
 
 
 class Headline(msgspec.Struct, frozen=True):
@@ -24,7 +23,6 @@ class Headline(msgspec.Struct, frozen=True):
     #: The same for all requests of a conversation, and the number of messages, which grows with each of them.
     conversation: str = ""
     messages: int = 0
-    offered: int = 0  # number of the client's tools
     demands_call: bool = False
 
 
@@ -43,7 +41,6 @@ def headline(protocol: str, body: bytes, fields: Mapping[str, JSONValue], secret
     ]
     # Cut after the redaction, which would not recognise half of a key.
     text = redact_text(" ".join(questions[-1].split()), secrets) if questions else ""
-    first = questions[0].encode("utf-8", "replace") if questions else b""
     names = {call.id: call.name for message in messages for call in message.calls}
     results: list[str] = []
     for message in reversed(messages):
@@ -54,8 +51,7 @@ def headline(protocol: str, body: bytes, fields: Mapping[str, JSONValue], secret
         text[:_MAX_QUESTION_CHARS],
         text,
         results,
-        blake2b(first, digest_size=_CONVERSATION_BYTES).hexdigest() if first else "",
+        blake2b(questions[0].encode("utf-8", "replace"), digest_size=8).hexdigest() if questions else "",
         len(messages),
-        len(request.tools),
         request.tool_choice.demands,
     )

@@ -41,8 +41,7 @@ def running_summary(
     model = result.request.model if result.request is not None else ""
     view: JSONObject = {"id": result.id, "time": began, "seconds": round(max(0.0, now - began), 3)}
     view |= {"face": result.client_protocol, "model": model, "user_agent": header(result.scope, b"user-agent")}
-    # By its own id, which it sent, a client that waits recognises its request.
-    view |= {**msgspec.to_builtins(about), "request_id": header(result.scope, b"x-request-id")}
+    view |= msgspec.to_builtins(about)
     if result.turn is not None:
         faults = [fault_text(each.fault) for each in result.turn.answered if each.fault is not None]
         view |= {"sent": result.turn.requests_sent, "writing": result.first_token_seconds > 0, "fault": faults[-1:]}

@@ -19,10 +19,11 @@ from ...config import Secret
 from ...core.types import JSONObject, JSONValue
 from ...engine.turn.trace import Trace
 from ..access.auth import Caller
+from ..asgi import header
 from ..proxy.exchange import ExchangeResult, RequestRecord
 from ..proxy.upstream_router import Gateway
 from ..recording.entries import RecordingEntry
-from ..recording.headlines import Headline, headline
+from ..recording.headlines import NO_HEADLINE, Headline, headline
 from ..recording.recorder import Recorder
 from ..recording.replay import replay_request
 from ..recording.search import parse_query, select
@@ -51,7 +52,6 @@ class _WorkerRequests(msgspec.Struct, frozen=True):
     newest: int
     requests: list[JSONObject]
     running: list[JSONObject]
-    total: int  # number of requests that were searched
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class RequestsApi:
         Workers that do not respond in time are counted as `late`; the next call returns their requests.
         """
         if self.recorder is None:
-            return {"requests": [], "running": [], "recording": False, "late": 0, "next": "", "total": 0}
+            return {"requests": [], "running": [], "recording": False, "late": 0, "next": ""}
         mark, query = params.get("after", ""), params.get("query", "")
         # The last seen entry number of each worker. Invalid parts are ignored.
         parts = map(_MARK_PART.fullmatch, mark[:_MAX_MARK_CHARS].split(","))
@@ -88,8 +88,7 @@ class RequestsApi:
         reached = (before if late else {}) | {one.worker: one.newest for one in workers}
         mark = ",".join(f"{worker}.{number}" for worker, number in reached.items())
         listed: JSONObject = {"requests": list(lines[:_MAX_LINES]), "running": list(running[:_MAX_RUNNING])}
-        total = sum(one.total for one in workers)
-        return {**listed, "recording": True, "late": late, "next": mark, "total": total}
+        return {**listed, "recording": True, "late": late, "next": mark}
 
     async def detail(self, identifier: str, caller: Caller) -> JSONValue:
         """Return the detail of a request; None if it is unknown or the caller may not see it."""
@@ -149,7 +148,7 @@ class RequestsApi:
 
         # In a thread, because decoding all requests for the first time may take a second.
         ended, unfinished = await asyncio.to_thread(selected)
-        return _WorkerRequests(me, newest, ended, unfinished, len(entries))
+        return _WorkerRequests(me, newest, ended, unfinished)
 
     def _headline(self, source: RecordingEntry | ExchangeResult, hidden: Sequence[str]) -> Headline:
         record = source.record if isinstance(source, RecordingEntry) else source
@@ -169,7 +168,15 @@ class RequestsApi:
 
     async def _own_detail(self, about: JSONObject) -> JSONValue:
         entry = self._entry(about)
-        return await self._detail(entry) if entry is not None else None
+        return await self._detail(entry) if entry is not None else self._running(about)
+
+    def _running(self, about: JSONObject) -> JSONValue:
+        """Return the list view of a running request, by its id or by the `x-request-id` that its client sent."""
+        for result, began in islice(self.recorder.running() if self.recorder is not None else (), _MAX_RUNNING):
+            own = about["admin"] or result.tenant in about["tenants"]
+            if own and about["id"] in (result.id, header(result.scope, b"x-request-id")):
+                return running_summary(result, NO_HEADLINE, began, time.time(), self._secret_values())
+        return None
 
     async def _detail(self, entry: RecordingEntry) -> JSONValue:
         # In a thread, because rendering may take long enough to delay other streams.
