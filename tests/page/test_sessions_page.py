@@ -214,6 +214,8 @@ def resent(page: Any, old: str, new: str) -> None:
     page.locator(".edit").get_by_label("Your question").fill(new)
     page.get_by_role("button", name="Resend").click()
     page.get_by_text("A heading").wait_for()
+    page.locator(".composer button").get_by_text("Send").wait_for()
+    page.wait_for_load_state("networkidle")  # what has ended is saved
 
 
 async def hostile(url: str) -> None:
