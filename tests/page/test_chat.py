@@ -378,14 +378,15 @@ def test_markdown_that_comes_in_pieces_becomes_what_it_becomes_whole(page: Any):
       const { markdown } = await import("./toolspeak/page/markdown.js");
       const { LiveMarkdown } = await import("./toolspeak/page/live_markdown.js");
       const plain = (element) => element.textContent.replace(/\\s+/g, " ").trim();
-      return texts.map((text) => [1, 7, 1000].map((size) => {
+      return Promise.all(texts.map((text) => Promise.all([1, 7, 1000].map(async (size) => {
         const live = new LiveMarkdown();
         for (let at = 0; at < text.length; at += size) live.add(text.slice(at, at + size));
         for (let turn = 0; live.add("") && turn < 1000; turn += 1);
-        const whole = markdown(text).element;
+        const { element: whole, done } = markdown(text);
+        await done;
         const names = (element) => [...element.querySelectorAll("h3, li, td, pre, strong, em, a, hr, blockquote")].map((each) => each.tagName).join();
         return plain(live.element) === plain(whole) && names(live.element) === names(whole);
-      }));
+      }))));
     }"""
     assert page.evaluate(script, texts) == [[True] * 3] * len(texts)
 

@@ -59,6 +59,7 @@ export class LiveMarkdown {
     if (at) {
       this._tail = lines.slice(at).join("\n");
       this._drawn = 0;
+      this._last.replaceChildren(); // it may show a block that is final now
     }
     if (slice.expired) return true;
     if (!this._code && (this._tail.length < SMALL || this._tail.length > this._drawn * (1 + GROWTH))) this._drawLast(lines, at);
