@@ -99,8 +99,7 @@ def shorten(connection: sa.Connection, key: SessionKey, keep: int) -> None:
         bodies = connection.execute(sa.select(entries.c.body).where(*later, entries.c.kind == "message")).scalars()
         with _readable(key):
             titles = {_title(load(body, Message).text) for body in bodies}
-        untitled = sa.update(sessions).where(*_session(key), sessions.c.title.in_(titles))
-        connection.execute(untitled.values(title=""))
+        connection.execute(sa.update(sessions).where(*_session(key), sessions.c.title.in_(titles)).values(title=""))
     connection.execute(sa.delete(file_changes).where(*rows_of(file_changes, key), file_changes.c.entry >= keep))
     connection.execute(sa.delete(entries).where(*later))
 

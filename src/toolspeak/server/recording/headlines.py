@@ -18,11 +18,10 @@ class Headline(msgspec.Struct, frozen=True):
     """The beginning of a request's last user message, and more; without keys."""
 
     question: str = ""
-    text: str = ""  # more of the last user message, for the search
+    text: str = ""  # more of it, for the search
     results: Sequence[str] = ()  # names of the tools whose results end the request
-    #: The same for all requests of a conversation, and the number of messages, which grows with each of them.
-    conversation: str = ""
-    messages: int = 0
+    conversation: str = ""  # the same for all requests of a conversation
+    messages: int = 0  # grows with each of them
     demands_call: bool = False
 
 

@@ -39,9 +39,9 @@ def running_summary(
 ) -> JSONObject:
     """Return the list view of a running request, with these secrets and the client's secrets redacted."""
     model = result.request.model if result.request is not None else ""
-    view: JSONObject = {"id": result.id, "time": began, "seconds": round(max(0.0, now - began), 3)}
-    view |= {"face": result.client_protocol, "model": model, "user_agent": header(result.scope, b"user-agent")}
-    view |= msgspec.to_builtins(about)
+    seconds, client = round(max(0.0, now - began), 3), header(result.scope, b"user-agent")
+    view: JSONObject = {**msgspec.to_builtins(about), "id": result.id, "time": began, "seconds": seconds}
+    view |= {"face": result.client_protocol, "model": model, "user_agent": client}
     if result.turn is not None:
         faults = [fault_text(each.fault) for each in result.turn.answered if each.fault is not None]
         view |= {"sent": result.turn.requests_sent, "writing": result.first_token_seconds > 0, "fault": faults[-1:]}

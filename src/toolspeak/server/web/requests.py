@@ -31,7 +31,6 @@ from ..recording.views import detail, hidden_texts, running_summary, summary
 
 _MAX_LINES = 2000  # maximum number of requests in a list: as many as one recorder keeps
 _MAX_RUNNING = 100
-_MAX_HEADLINES = 2 * _MAX_LINES
 #: The part of a mark for one worker: its process id and an entry number. A mark has at most 256 of them.
 _MARK_PART = re.compile(r"([0-9]{1,15})\.([0-9]{1,15})")
 _MAX_MARK_CHARS = 256 * 24
@@ -155,7 +154,7 @@ class RequestsApi:
         about = self.headlines.get(record.id)
         if about is None:
             about = headline(record.client_protocol, source.body, source.fields, hidden_texts(source, hidden))
-            if len(self.headlines) >= _MAX_HEADLINES:
+            if len(self.headlines) >= 2 * _MAX_LINES:
                 self.headlines.clear()
             if source.body:  # that of a running request may not have arrived yet
                 self.headlines[record.id] = about
