@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.page.conftest import unfold
-from tests.page.page_server import Served
+from tests.page.conftest import unfold, watched
+from tests.page.page_server import MARKDOWN, Served
 
 pytestmark = [pytest.mark.system("browser"), pytest.mark.requirement("H2")]
 
@@ -78,26 +78,27 @@ def test_markdown_becomes_elements(page: Any):
 @pytest.mark.requirement("H6")
 def test_why_there_was_no_call_is_one_line(page: Any):
     exchange = ask(page, "Show an example of a call")
-    exchange.get_by_role("button", name="Why was there no call?").click()
-    line = exchange.locator(".about .notice")
+    unfold(exchange.locator("summary").get_by_text("Why was there no call?"))
+    line = exchange.locator(".why")
     line.get_by_text("was not accepted as a call").wait_for()
     assert "\n" not in line.inner_text().strip()
     assert "there is no tool with that name" in line.inner_text()  # words, and not the name of a rule
 
 
 @pytest.mark.requirement("H6")
-def test_without_tools_nobody_could_call(page: Any):
+def test_where_no_call_was_likely_nothing_is_said_about_it(page: Any):
+    assert "no call" not in ask(page, "hello").inner_text()
     page.click(".tools summary")
-    for box in page.locator(".picker input[type=checkbox]").all():
+    for box in page.locator(".tools input[type=checkbox]").all():
         box.uncheck()
     page.click(".tools summary")
-    exchange = ask(page, "hello")
-    exchange.get_by_role("button", name="Why was there no call?").click()
-    exchange.locator(".about .notice").get_by_text("no tools reached the model").wait_for()
+    assert "no call" not in ask(page, "Show an example of a call").inner_text()
 
 
 def test_mode_plan_and_dialect_are_those_chosen(page: Any, server: Served):
+    page.click(".settings-menu summary")
     page.get_by_role("combobox", name="Plan", exact=True).select_option("decision")
+    page.locator(".settings-menu summary").get_by_text("Calls: decision").wait_for()
     exchange = ask(page, "hello")
     assert "plan decision" in exchange.locator(".about").inner_text()
     page.get_by_role("combobox", name="Plan", exact=True).select_option("inline")
@@ -117,7 +118,7 @@ def test_for_a_tool_of_ones_own_one_is_asked_what_it_answers(page: Any, server: 
     page.click(".tools summary")
     schema = '[{"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}]'
     page.get_by_label("Your own tools (JSON Schema)").fill(schema)
-    assert "get_weather" in page.locator(".picker [role=status]").first.inner_text()
+    assert "get_weather" in page.locator(".tools [role=status]").first.inner_text()
     page.click(".tools summary")
     server.script.calls["weather"] = ("get_weather", {"city": "Oslo"})
     page.fill(FIELD, "How is the weather?")
@@ -148,12 +149,13 @@ def test_a_call_that_the_limit_cut_off_is_told_as_that_and_not_answered(page: An
 
     page.route("**/v1/chat/completions", answer)
     told = ask(page, "What time is it?").locator(".notice.bad").inner_text()
-    assert "reached the token limit inside a call to `clock`, so the call was not run" in told
+    assert "reached the token limit inside a call to clock, so the call was not run" in told
     assert len(asked) == 1
 
 
 def test_an_upstream_that_fails_is_told(page: Any):
-    page.get_by_role("combobox", name="Model", exact=True).fill("nobody-has-this")
+    page.get_by_role("combobox", name="Model", exact=True).select_option("Other…")
+    page.get_by_label("Model name").fill("nobody-has-this")
     exchange = ask(page, "hello")
     assert "Request failed" in exchange.locator(".notice.bad").inner_text()
     assert "nobody-has-this" in exchange.locator(".notice.bad").inner_text()
@@ -185,6 +187,14 @@ MARKUP = {
     "**bold `co**de` it**": "<p><strong>bold <code>co**de</code> it</strong></p>",
     "*a **b** c*": "<p><em>a <strong>b</strong> c</em></p>",
     "2 * 3 * 4 and a_b_c": "<p>2 * 3 * 4 and a_b_c</p>",
+    r"so \(a_1 * b_2 * c\) and $x_1 _y_$": r'<p>so <span class="formula">\(a_1 * b_2 * c\)</span> and <span class="formula">$x_1 _y_$</span></p>',
+    "\\[\n\\int_0^1 x^2\n\\]\n\nx": '<div class="formula" dir="ltr">\\[\n\\int_0^1 x^2\n\\]</div><p>x</p>',
+    "$$ a*b*c $$": '<div class="formula" dir="ltr">$$ a*b*c $$</div>',
+    "It costs $5 or *maybe* $6.": "<p>It costs $5 or <em>maybe</em> $6.</p>",
+    "- [ ] a\n- [x] *b*": '<ul><li class="task"><input type="checkbox" disabled="" aria-label="to do"> a</li>'
+    '<li class="task"><input type="checkbox" disabled="" checked="" aria-label="done"> <em>b</em></li></ul>',
+    "|a|b|\n|:-:|--:|\n|1|2|": '<div class="wide" tabindex="0"><table><thead><tr><th class="middle">a</th>'
+    '<th class="right">b</th></tr></thead><tbody><tr><td class="middle">1</td><td class="right">2</td></tr></tbody></table></div>',
     "[w](https://e.example/a_(b)) x": '<p><a href="https://e.example/a_(b)" rel="noopener noreferrer" target="_blank">w</a> x</p>',
     "([w](https://e.example/)) x": '<p>(<a href="https://e.example/" rel="noopener noreferrer" target="_blank">w</a>) x</p>',
 }
@@ -228,7 +238,7 @@ def test_nothing_is_sent_without_own_tools_that_cannot_be_read(page: Any, server
     before = len(server.script.asked)
     page.fill(FIELD, "hello")
     page.press(FIELD, "Enter")
-    page.locator(".picker .failed").get_by_text(why).wait_for()
+    page.locator(".tools .failed").get_by_text(why).wait_for()
     assert own.get_attribute("aria-invalid") == "true"
     assert page.locator(FIELD).input_value() == "hello"
     own.fill("")
@@ -248,7 +258,151 @@ def test_a_server_that_runs_no_tools_has_no_heading_for_them(page: Any):
 def test_an_own_tool_named_like_another_is_told(page: Any):
     page.click(".tools summary")
     page.get_by_label("Your own tools (JSON Schema)").fill('[{"name": "clock"}]')
-    said = page.locator(".picker [role=status]").first
+    said = page.locator(".tools [role=status]").first
     assert "Duplicate tool name: clock" in said.inner_text()
-    page.locator(".picker input[type=checkbox]").first.uncheck()
+    page.locator(".tools input[type=checkbox]").first.uncheck()
     assert "Duplicate" not in said.inner_text()
+
+
+def test_a_call_whose_arguments_do_not_fit_is_not_run(page: Any, server: Served):
+    call = {"index": 0, "id": "c1", "type": "function", "function": {"name": "calculator", "arguments": '{"x": 1}'}}
+    first = [{"delta": {"tool_calls": [call]}}, {"delta": {}, "finish_reason": "tool_calls"}]
+    bodies = [[*first], [{"delta": {"content": "I see."}}, {"delta": {}, "finish_reason": "stop"}]]
+    sent: list[Any] = []
+
+    def answer(route: Any) -> None:
+        sent.append(route.request.post_data_json)
+        chunks = [f"data: {json.dumps({'choices': [{'index': 0, **each}]})}\n\n" for each in bodies[len(sent) - 1]]
+        route.fulfill(content_type="text/event-stream", body="".join([*chunks, "data: [DONE]\n\n"]))
+
+    page.route("**/v1/chat/completions", answer)
+    exchange = ask(page, "What is 17 times 23?")
+    exchange.locator("summary .badge.bad").get_by_text("1 invalid call").wait_for()
+    assert sent[1]["messages"][-1]["content"] == "invalid call: `sum` is required"
+    unfold(exchange.locator("details.round summary"))
+    assert "invalid call" in exchange.locator(".call").inner_text()
+
+
+#: A schema, arguments, and the beginning of what is wrong with them.
+CHECKS: list[tuple[Any, Any, str]] = [
+    ({}, {"a": 1}, ""),
+    ({"type": "object"}, [], "the arguments must be an object"),
+    ({"type": "object", "required": ["sum"]}, {}, "`sum` is required"),
+    ({"properties": {"n": {"type": "integer"}}}, {"n": 1.5}, "`n` must be an integer"),
+    ({"properties": {"n": {"type": "integer"}}}, {"n": 2.0}, ""),
+    ({"properties": {"n": {"type": ["string", "null"]}}}, {"n": 1}, "`n` must be a string or null"),
+    ({"properties": {"n": {"enum": ["a", "b"]}}}, {"n": "c"}, '`n` must be "a" or "b"'),
+    ({"properties": {"n": {"const": 1}}}, {"n": 2}, "`n` must be 1"),
+    ({"properties": {"n": {"minimum": 1, "maximum": 6}}}, {"n": 7}, "`n` must be at most 6"),
+    ({"properties": {"n": {"exclusiveMinimum": 1}}}, {"n": 1}, "`n` must be more than 1"),
+    ({"properties": {"n": {"minLength": 2}}}, {"n": "🦜"}, "`n` must be a text whose length is at least 2"),
+    ({"properties": {"n": {"items": {"type": "string"}}}}, {"n": ["a", 1]}, "item 2 of `n` must be a string"),
+    ({"properties": {"n": {"maxItems": 1}}}, {"n": [1, 2]}, "`n` must be a list whose length is at most 1"),
+    ({"properties": {}, "additionalProperties": False}, {"n": 1}, "`n` is not a parameter"),
+    ({"additionalProperties": {"type": "string"}}, {"n": 1}, "`n` must be a string"),
+    ({"properties": {"n": {"pattern": "(a+)+$", "anyOf": [False]}}}, {"n": "a" * 99 + "!"}, ""),
+    ({"properties": {"constructor": {"type": "string"}}, "required": ["toString"]}, {}, "`toString` is required"),
+]
+
+
+def test_arguments_are_checked_against_the_schema_of_their_tool(page: Any):
+    script = """async (checks) => {
+      const { schemaError } = await import("./toolspeak/page/schema_check.js");
+      return checks.map(([schema, value]) => schemaError(schema, value));
+    }"""
+    assert page.evaluate(script, CHECKS) == [error for _, _, error in CHECKS]
+
+
+def test_an_answer_that_failed_is_tried_again_also_with_another_model(page: Any, server: Served):
+    page.get_by_role("combobox", name="Model", exact=True).select_option("Other…")
+    page.get_by_label("Model name").fill("nobody-has-this")
+    exchange = ask(page, "hello")
+    exchange.get_by_role("combobox", name="Retry with another model").select_option("other-model")
+    page.locator(".exchange .text").get_by_text("There is nothing to look up.").wait_for()
+    page.locator(".facts").get_by_text("other-model").wait_for()
+    assert (page.locator(".exchange").count(), server.script.asked[-1].model) == (1, "other-model")
+    asked = len(server.script.asked)
+    page.get_by_role("button", name="Retry", exact=True).click()
+    page.locator(".live, .waiting").first.wait_for(state="detached")
+    page.locator(".facts").get_by_text("other-model").wait_for()
+    assert len(server.script.asked) == asked + 1
+
+
+def test_answers_code_calls_and_results_can_be_copied(browser: Any, server: Served, faults: list[str]):
+    context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+    page = watched(context, server, faults)
+    page.goto(server.link())
+    page.wait_for_selector(".composer")
+
+    def copied(button: Any) -> str:
+        button.click()
+        button.get_by_text("Copied").wait_for()
+        return page.evaluate("navigator.clipboard.readText()")
+
+    exchange = ask(page, "Show some markdown")
+    assert copied(exchange.get_by_role("button", name="Copy answer")).startswith("# A heading")
+    assert copied(exchange.get_by_role("button", name="Copy code")) == 'print("hello")'
+    assert exchange.locator(".code-head").inner_text().startswith("python")
+    assert exchange.locator(".code-string").inner_text() == '"hello"'
+    exchange = ask(page, "What time is it in Oslo, and what is 17 times 23?")
+    unfold(exchange.locator("details.round summary"))
+    assert json.loads(copied(exchange.get_by_role("button", name="Copy call").nth(1)))["name"] == "calculator"
+    assert copied(exchange.get_by_role("button", name="Copy result").nth(1)) == "391"
+    context.close()
+    assert not faults
+
+
+def test_it_is_said_what_the_model_does_and_for_how_long(page: Any, server: Served):
+    page.route("**/v1/chat/completions", lambda route: None)  # never answered
+    told = {"sent": 2, "writing": True, "fault": ["the model refused"]}
+    page.route("**/toolspeak/requests/*", lambda route: route.fulfill(json=told))
+    page.fill(FIELD, "hello")
+    page.press(FIELD, "Enter")
+    page.locator(".waiting").get_by_text("Thinking…").wait_for()
+    page.locator(".waiting").get_by_text("Retrying (attempt 2): the model refused…").wait_for()
+    page.locator(".waiting").get_by_text("2 s").wait_for()
+    page.click(".composer button")
+    page.locator(".notice.warn").get_by_text("Stopped.").wait_for()
+    assert page.locator(".waiting").count() == 0
+
+
+def test_markdown_that_comes_in_pieces_becomes_what_it_becomes_whole(page: Any):
+    texts = [
+        *MARKUP,
+        MARKDOWN,
+        "```js\nlet a;\n```\n\nafter\n\n- x\n- y\n\nend\n",
+        "a\n\n" * 300,
+        "```\nnever closed\n",
+    ]
+    script = """async (texts) => {
+      const { markdown } = await import("./toolspeak/page/markdown.js");
+      const { LiveMarkdown } = await import("./toolspeak/page/live_markdown.js");
+      const plain = (element) => element.textContent.replace(/\\s+/g, " ").trim();
+      return Promise.all(texts.map((text) => Promise.all([1, 7, 1000].map(async (size) => {
+        const live = new LiveMarkdown();
+        for (let at = 0; at < text.length; at += size) live.add(text.slice(at, at + size));
+        for (let turn = 0; live.add("") && turn < 1000; turn += 1);
+        const { element: whole, done } = markdown(text);
+        await done;
+        const names = (element) => [...element.querySelectorAll("h3, li, td, pre, strong, em, a, hr, blockquote")].map((each) => each.tagName).join();
+        return plain(live.element) === plain(whole) && names(live.element) === names(whole);
+      }))));
+    }"""
+    assert page.evaluate(script, texts) == [[True] * 3] * len(texts)
+
+
+def test_a_suggestion_is_asked_at_once(page: Any):
+    page.locator(".suggestions button").first.click()
+    page.locator(".exchange .about").wait_for()
+
+
+def test_editing_ends_with_escape_and_sends_with_enter(page: Any, server: Served):
+    ask(page, "hello")
+    page.get_by_role("button", name="Edit").click()
+    page.locator(".edit textarea").press("Escape")
+    page.locator(".edit").wait_for(state="detached")
+    page.get_by_role("button", name="Edit").click()
+    page.locator(".edit textarea").fill("Show some markdown")
+    page.locator(".edit textarea").press("Enter")
+    page.locator(".text h3").wait_for()
+    assert page.locator(".exchange").count() == 1

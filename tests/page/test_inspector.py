@@ -27,10 +27,11 @@ def show(page: Any, what: str) -> None:
 
 def test_requests_show_up_while_one_looks(page: Any, server: Served):
     page.goto(f"{server.url}/#/inspector")
-    page.locator(".rows-summary").get_by_text("0 requests").wait_for()
+    page.get_by_text("No requests yet.").wait_for()
     asked(server, "what time is it?")
     page.locator(".rows-row").wait_for()
-    assert "small-model" in page.locator(".rows-row").inner_text()
+    row = page.locator(".rows-row").inner_text()
+    assert row.startswith("what time is it?") and "small-model" in row
     asked(server, "hello", model="other-model")
     page.locator(".rows-row").nth(1).wait_for()
     assert "other-model" in page.locator(".rows-row").first.inner_text()  # the newest first
@@ -100,11 +101,12 @@ def test_the_list_can_be_filtered(page: Any, server: Served):
     lines = told(server, "/toolspeak/requests")["requests"]  # also those of other tests
     page.goto(f"{server.url}/#/inspector")
     page.locator(".rows-row").first.wait_for()
+    page.get_by_label("Group").uncheck()
 
     def assert_shown(what: str, matching: list[dict[str, Any]]) -> None:
         show(page, what)
-        count = f"{len(matching)} request{'s' if len(matching) > 1 else ''}"
-        page.locator(".rows-summary").get_by_text(f"{count} of {len(lines)}").wait_for()
+        count = "1 request matches" if len(matching) == 1 else f"{len(matching)} requests match"
+        page.locator(".rows-summary").get_by_text(count, exact=True).wait_for()
         # Two filters may leave as many: the count alone does not say that the list is drawn.
         page.locator(f'.rows-row[data-key="{matching[0]["id"]}"]').wait_for()
         shown = page.locator(".rows-row").evaluate_all("rows => rows.map((row) => row.dataset.key)")
@@ -116,12 +118,94 @@ def test_the_list_can_be_filtered(page: Any, server: Served):
     assert_shown("Client disconnected", [line for line in lines if line["status"] == 499])
     page.locator(".rows-row .badge").get_by_text("client disconnected").first.wait_for()
     show(page, "")
-    page.get_by_role("combobox", name="Plan", exact=True).select_option("pass")
-    page.locator(".rows-row .badge").get_by_text("no tools").first.wait_for()
-    page.get_by_role("combobox", name="Model", exact=True).select_option("other-model")
+    page.get_by_label("Search requests").fill("plan:pass model:other-model")
     # The list is drawn a moment later.
     page.locator(".rows-row").filter(has_not_text="other-model").first.wait_for(state="detached")
+    page.locator(".rows-row .badge").get_by_text("no tools").first.wait_for()
     page.locator(".rows-row").filter(has_text="other-model").first.wait_for()
+    page.get_by_label("Search requests").fill("tool:nothing")
+    page.get_by_text("No recorded request matches.").wait_for()
+    page.get_by_role("button", name="Clear the search").click()
+    page.locator(".rows-row").nth(3).wait_for()
+
+
+def test_a_search_can_be_an_address(page: Any, server: Served):
+    wanted = asked(server, "a needle in the haystack")["id"]
+    page.goto(f"{server.url}/#/inspector/?needle haystack")
+    page.locator(".rows-summary").get_by_text("1 request matches").wait_for()
+    assert page.locator(".rows-row").get_attribute("data-key") == wanted
+
+
+def test_a_row_begins_with_the_question_and_the_rounds_of_a_conversation_stand_together(page: Any, server: Served):
+    ask(page, "What time is it in Oslo, and what is 17 times 23?")
+    page.goto(f"{server.url}/#/inspector")
+    rows = page.locator(".rows-row")
+    rows.nth(1).wait_for()
+    page.locator(f"#row-{asked(server, 'hello', model='other-model')['id']}").wait_for()
+    newest, result, question = rows.nth(0).inner_text(), rows.nth(1).inner_text(), rows.nth(2).inner_text()
+    assert newest.startswith("hello") and "Python-urllib" in newest
+    assert result.startswith("↳ result of clock, calculator\n2 rounds")
+    assert question.startswith("What time is it in Oslo") and "→ clock, calculator · browser" in question
+    assert rows.nth(2).locator(".row-follows").count() == 2
+
+
+def test_the_requests_of_a_conversation_are_those_that_grow(page: Any):
+    script = """async (requests) => {
+      const { grouped } = await import("./toolspeak/page/conversations.js");
+      const lines = requests.map(([id, conversation, messages]) => ({ id, conversation, messages, model: "m" }));
+      return grouped(lines).map(({ request, follows, size }) => `${request.id}${follows ? "-" : ""}${size}`).join(" ");
+    }"""
+    requests = [["a", "x", 5], ["b", "y", 1], ["c", "x", 3], ["d", "x", 3], ["e", "", 1], ["f", "", 0], ["g", "x", 1]]
+    assert page.evaluate(script, requests) == "a2 c-2 b1 d2 g-2 e1 f1"
+
+
+def test_a_list_that_is_not_live_stays_as_it_is(page: Any, server: Served):
+    page.goto(f"{server.url}/#/inspector")
+    asked(server, "what time is it?")
+    page.locator(".rows-row").first.wait_for()
+    page.get_by_label("Live").uncheck()
+    before = page.locator(".rows-summary").inner_text()
+    page.wait_for_timeout(100)
+    asked(server, "hello")
+    page.wait_for_timeout(2000)
+    assert page.locator(".rows-summary").inner_text() == before
+    page.get_by_label("Live").check()
+    page.locator(".rows-summary").get_by_text(before, exact=True).wait_for(state="detached")
+
+
+@pytest.mark.requirement("H6")
+def test_a_call_that_cannot_be_run_is_an_invalid_call_in_list_and_detail(page: Any, server: Served):
+    server.script.calls["wrong value"] = ("clock", {"place": "Oslo"})
+    parameters = {"type": "object", "properties": {"zone": {"type": "string"}}, "required": ["zone"]}
+    tool = {"type": "function", "function": {"name": "clock", "parameters": parameters}}
+    identifier = asked(server, "wrong value", tools=[tool])["id"]
+    one = opened(page, server, identifier)
+    one.locator("header .badge.bad").get_by_text("invalid call").wait_for()
+    assert "invalid call" in one.locator(".candidate-label").first.inner_text()
+    assert "invalid call" in page.locator(f"#row-{identifier} .badge.bad").inner_text()
+
+
+def test_a_trace_is_one_file_without_scripts(page: Any, server: Served, browser: Any, tmp_path: Any):
+    payload = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+    identifier = asked(server, f'{payload} refuse, please, {{"api_key": "canary-canary"}}')["id"]
+    one = opened(page, server, identifier)
+    with page.expect_download() as file:
+        one.get_by_role("button", name="Download trace").click()
+    path = tmp_path / file.value.suggested_filename
+    file.value.save_as(path)
+    assert path.name == f"toolspeak-{identifier[:8]}.html"
+    assert "canary" not in path.read_text(encoding="utf-8")
+    context = browser.new_context()
+    trace = context.new_page()
+    requests: list[str] = []
+    trace.on("request", lambda sent: requests.append(sent.url))
+    trace.on("dialog", lambda dialog: (requests.append("dialog"), dialog.dismiss()))
+    trace.goto(path.as_uri())
+    text = trace.locator("body").inner_text()
+    assert payload in text and REFUSAL in text and "Attempt 2" in text
+    assert trace.locator("script, img").count() == 0
+    assert requests == [path.as_uri()]
+    context.close()
 
 
 def test_candidates_are_marked_where_they_stand(page: Any, server: Served):
@@ -274,6 +358,7 @@ def test_a_session_that_has_ended_leads_back_to_the_form(page: Any, server: Serv
 
 def test_the_chat_notices_that_the_session_has_ended_and_keeps_what_was_said(page: Any, server: Served):
     ask(page, "hello")
+    page.click(".settings-menu summary")
     page.get_by_role("combobox", name="Plan", exact=True).select_option("decision")
     page.context.clear_cookies()
     page.fill(FIELD, "hello again")

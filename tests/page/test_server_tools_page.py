@@ -33,7 +33,7 @@ def chosen(page: Any, *names: str) -> None:
     for name in names:
         page.get_by_label(name).check()
     page.keyboard.press("Escape")
-    assert not page.locator(".picker").first.is_visible()
+    assert not page.locator(".tools .picker").is_visible()
 
 
 def test_a_tool_of_the_server_is_chosen_runs_there_and_is_shown(page: Any, server: Served):
@@ -71,9 +71,9 @@ def test_what_a_tool_changed_is_shown_in_its_round_and_still_there_when_the_chat
         exchange = ask(page, "Write my notes.")
         unfold(exchange.locator("details.round summary").first)
         assert exchange.locator(".diff .added").inner_text().strip() == "+<b>new</b>"
-        page.get_by_text("New chat").click()
-        listed(page, "Write my notes.")
-        page.locator(".session").first.click()
+        page.get_by_role("link", name="New chat").click()
+        page.locator(".welcome").wait_for()
+        listed(page, "Write my notes.").click()
         unfold(page.locator("details.round summary").first)
         assert page.locator(".diff .added").inner_text().strip() == "+<b>new</b>"
         assert not faults
@@ -98,7 +98,7 @@ def test_two_tools_of_one_name_are_told_before_anything_is_asked(page: Any, serv
     chosen(page, "read_file")
     page.click(".tools summary")
     page.get_by_label("Your own tools (JSON Schema)").fill('[{"name": "read_file"}]')
-    page.locator(".picker").first.get_by_text("Duplicate tool name: read_file").wait_for()
+    page.locator(".tools .picker").get_by_text("Duplicate tool name: read_file").wait_for()
 
 
 def test_who_may_not_use_them_is_told_why(browser: Any, faults: list[str], tmp_path: Path):
@@ -107,7 +107,7 @@ def test_who_may_not_use_them_is_told_why(browser: Any, faults: list[str], tmp_p
         page = watched(context, server, faults)
         page.goto(server.link())
         page.click(".tools summary")
-        page.locator(".picker").first.get_by_text("page = true").wait_for()
+        page.locator(".tools .picker").get_by_text("page = true").wait_for()
         assert page.get_by_label("read_file").count() == 0
         context.close()
 
@@ -120,9 +120,9 @@ def test_menus_close_by_escape_by_another_one_and_by_a_click_elsewhere(page: Any
     page.keyboard.press("Escape")
     assert page.locator(".composer button").inner_text() == "Cancel"  # the answer goes on
     page.click(".tools summary")
-    page.click(".sessions summary")
+    page.click(".settings-menu summary")
     assert page.locator(".menu[open]").count() == 1
-    page.mouse.click(40, 600)
+    page.mouse.click(600, 600)
     assert page.locator(".menu[open]").count() == 0
     page.keyboard.press("Escape")
     page.locator(".notice.warn").wait_for()

@@ -1,9 +1,10 @@
-"""The sessions of the store in the chat of the page: listed, searched, opened, gone on with."""
+"""The chats of the store on the page: listed, searched, opened by their address, continued, renamed, deleted, exported."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -53,11 +54,10 @@ def test_sessions_are_listed_searched_opened_and_gone_on_with(browser: Any, faul
         page = watched(context, server, faults)
         page.goto(server.link())
         page.wait_for_selector(".composer")
-        page.get_by_text("Sessions", exact=True).click()
-        page.locator(".session").nth(1).wait_for()
-        page.get_by_label("Search").fill("oslo")
-        page.locator(".sessions").get_by_text("1 session", exact=True).wait_for()
-        page.locator(".session").click()
+        page.locator(".chat-link").nth(1).wait_for()
+        page.get_by_label("Search chats").fill("oslo")
+        page.locator(".chats").get_by_text("1 chat", exact=True).wait_for()
+        page.locator(".chat-link").click()
         unfold(page.locator("details.round summary"))
         shown = page.locator(".exchange").inner_text()
         assert "What time is it in Oslo?" in shown and "It is noon." in shown and "<b>noon</b>" in shown
@@ -71,8 +71,7 @@ def test_sessions_are_listed_searched_opened_and_gone_on_with(browser: Any, faul
 
 
 def test_without_a_store_the_list_says_so(page: Any):
-    page.get_by_text("Sessions", exact=True).click()
-    page.locator(".sessions").get_by_text("without a store").wait_for()
+    page.locator(".chats").get_by_text("without a store").wait_for()
 
 
 @pytest.mark.requirement("R-T8")
@@ -88,8 +87,7 @@ def test_a_chat_outlives_the_server_and_is_nobody_elses(browser: Any, faults: li
         listed(page, "What time is it in Oslo, and what is 17 times 23?")
     with served(store=url, keys=keys) as server:  # started again
         page = opened(browser, server, server.link(), faults)
-        listed(page, "What time is it in Oslo, and what is 17 times 23?")
-        page.locator(".session").click()
+        listed(page, "What time is it in Oslo, and what is 17 times 23?").click()
         page.get_by_text("A heading").wait_for()
         assert page.locator(".bubble").all_inner_texts() == [
             "What time is it in Oslo, and what is 17 times 23?",
@@ -101,8 +99,9 @@ def test_a_chat_outlives_the_server_and_is_nobody_elses(browser: Any, faults: li
         other.get_by_label("One-time link or admin key").fill(keys.new("other", admin=True)[1])
         other.get_by_role("button", name="Sign in").click()
         other.wait_for_selector(".composer")
-        other.get_by_text("Sessions", exact=True).click()
-        other.locator(".sessions").get_by_text("No sessions.").wait_for()
+        other.locator(".chats").get_by_text("Your chats will be listed here.").wait_for()
+        other.goto(page.url)
+        other.get_by_text("This chat was deleted, or it belongs to another user.").wait_for()
     told = CliRunner().invoke(sessions, ["--store", url, "list", "--json"])
     (info,) = json.loads(told.stdout)
     assert info["title"] == "What time is it in Oslo, and what is 17 times 23?"
@@ -118,11 +117,10 @@ def test_a_page_that_is_closed_while_an_answer_comes_keeps_what_has_come(
         page.fill(".composer textarea", "linger over it")
         page.press(".composer textarea", "Enter")
         page.locator(".live").get_by_text("It takes a while").wait_for()
+        page.wait_for_url(re.compile("#/chat/[0-9a-f]{32}$"))
         page.reload()
-        page.wait_for_selector(".composer")
-        listed(page, "linger over it")
-        page.locator(".session").click()
         page.get_by_text("It takes a while, and then").wait_for()
+        listed(page, "linger over it")
         page.get_by_text("Stopped. The partial answer is kept.").wait_for()
 
 
@@ -186,14 +184,12 @@ def test_a_session_opened_again_tells_what_it_told(browser: Any, faults: list[st
     with served(store=url) as server:
         page = opened(browser, server, server.link(), faults)
         first = ask(page, "What time is it in Oslo, and what is 17 times 23?").locator(".about").inner_text()
-        listed(page, "What time is it in Oslo, and what is 17 times 23?")
-        page.locator(".session").get_by_text("Oslo").click()
+        page.reload()
         page.locator(".exchange .about").wait_for()
         assert page.locator(".exchange .about").inner_text() == first
-        listed(page, "What time is it in Bergen?")
-        page.locator(".session").get_by_text("Bergen").click()
+        listed(page, "What time is it in Bergen?").click()
         page.locator(".bubble").get_by_text("Bergen").wait_for()
-        assert page.locator(".exchange .about").inner_text() == "2 rounds"  # nobody noted a time
+        assert page.locator(".exchange .facts").inner_text() == "2 rounds"  # nobody noted a time
         page.context.close()
     assert not faults
 
@@ -201,19 +197,15 @@ def test_a_session_opened_again_tells_what_it_told(browser: Any, faults: list[st
 def opened(browser: Any, server: Served, address: str, faults: list[str]) -> Any:
     page = watched(browser.new_context(viewport={"width": 1280, "height": 800}), server, faults)
     page.goto(address)
-    page.wait_for_selector(".composer, form")
+    page.wait_for_selector(".composer, .welcome form")
     return page
 
 
-def listed(page: Any, title: str) -> None:
-    """Open the list; what is kept comes a moment after its answer."""
-    for _ in range(50):
-        page.get_by_text("Sessions", exact=True).click()
-        page.locator(".sessions [role=status]").get_by_text("session").wait_for()
-        if page.locator(".session").get_by_text(title, exact=True).count():
-            return
-        page.keyboard.press("Escape")
-    raise AssertionError(title)
+def listed(page: Any, title: str) -> Any:
+    """The link of a chat in the list; what is kept comes a moment after its answer."""
+    link = page.locator(".chat-link").filter(has=page.get_by_text(title, exact=True))
+    link.wait_for()
+    return link
 
 
 def resent(page: Any, old: str, new: str) -> None:
@@ -222,6 +214,8 @@ def resent(page: Any, old: str, new: str) -> None:
     page.locator(".edit").get_by_label("Your question").fill(new)
     page.get_by_role("button", name="Resend").click()
     page.get_by_text("A heading").wait_for()
+    page.locator(".composer button").get_by_text("Send").wait_for()
+    page.wait_for_load_state("networkidle")  # what has ended is saved
 
 
 async def hostile(url: str) -> None:
@@ -252,14 +246,13 @@ def test_texts_of_sessions_are_text(browser: Any, faults: list[str], tmp_path: P
         pool.submit(asyncio.run, hostile(url)).result()
     with served(store=url) as server:
         page = opened(browser, server, server.link(), faults)
-        page.get_by_text("Sessions", exact=True).click()
-        page.locator(".session").first.wait_for()
+        page.locator(".chat-link").first.wait_for()
         for payload in PAYLOADS:
-            page.get_by_label("Search").fill(payload)
-        page.get_by_label("Search").fill("")
-        page.locator(".session").first.wait_for()
+            page.get_by_label("Search chats").fill(payload)
+        page.get_by_label("Search chats").fill("")
+        page.locator(".chat-link").first.wait_for()
         inert(page, faults)
-        page.locator(".session").first.click()
+        page.locator(".chat-link").first.click()
         page.locator(".exchange").nth(len(PAYLOADS)).wait_for()
         inert(page, faults)
         for summary in page.locator("details.round > summary").all():
@@ -268,3 +261,97 @@ def test_texts_of_sessions_are_text(browser: Any, faults: list[str], tmp_path: P
         shown = page.locator(".transcript").inner_text()
         assert all(shown.count(payload) >= 4 for payload in PAYLOADS[:1])
         page.context.close()
+
+
+def test_a_chat_has_an_address_from_its_first_question_on(browser: Any, faults: list[str], tmp_path: Path):
+    pytest.importorskip("sqlalchemy")
+    with served(store=f"sqlite:///{tmp_path / 'sessions.db'}") as server:
+        page = opened(browser, server, server.link(), faults)
+        page.wait_for_url("**/#/chat/new")
+        page.fill(".composer textarea", "linger over it")
+        page.press(".composer textarea", "Enter")
+        page.wait_for_url(re.compile("#/chat/[0-9a-f]{32}$"))
+        page.click(".composer button")
+        page.locator(".notice.warn").wait_for()
+        page.keyboard.press("Control+Shift+O")
+        page.wait_for_url("**/#/chat/new")
+        ask(page, "hello")
+        page.wait_for_url(re.compile("#/chat/[0-9a-f]{32}$"))
+        address = page.url
+        ask(page, "hello again")
+        resent(page, "hello again", "markdown, please")
+        assert page.url == address
+        page.goto(f"{server.url}/#/inspector")
+        page.locator(".rows-summary").wait_for()
+        page.goto(f"{server.url}/")
+        page.wait_for_url(address)
+        assert page.locator(".bubble").all_inner_texts() == ["hello", "markdown, please"]
+        page.get_by_role("link", name="New chat").click()
+        page.locator(".welcome").wait_for()
+        ask(page, "hello")
+        page.wait_for_function("address => location.href !== address && !location.href.endsWith('new')", arg=address)
+        page.go_back()
+        page.locator(".welcome").wait_for(state="detached")
+        page.goto(address)
+        page.locator(".bubble").get_by_text("markdown, please").wait_for()
+        page.context.close()
+    assert not faults
+
+
+def test_a_chat_is_renamed_forked_exported_and_deleted(browser: Any, faults: list[str], tmp_path: Path):
+    pytest.importorskip("sqlalchemy")
+    with served(store=f"sqlite:///{tmp_path / 'sessions.db'}") as server:
+        page = opened(browser, server, server.link(), faults)
+        ask(page, "What time is it in Oslo, and what is 17 times 23?")
+        listed(page, "What time is it in Oslo, and what is 17 times 23?")
+        original = page.url
+        page.get_by_text("More", exact=True).click()
+        page.get_by_label("Title").fill("Time and sums")
+        page.get_by_role("button", name="Rename").click()
+        listed(page, "Time and sums")
+        page.locator(".chat-name").get_by_text("Time and sums").wait_for()
+        page.get_by_text("More", exact=True).click()
+        for kind in ("Markdown", "JSON"):
+            with page.expect_download() as file:
+                page.get_by_role("button", name=f"Export as {kind}").click()
+            text = Path(file.value.path()).read_text(encoding="utf-8")
+            assert "quarter past noon" in text and "calculator" in text and "Time and sums" in text
+            assert file.value.suggested_filename == f"Time-and-sums.{'md' if kind == 'Markdown' else 'json'}"
+            page.get_by_text("More", exact=True).click()
+        assert json.loads(text)["exchanges"][0]["answer"]["status"] == "complete"
+        page.get_by_role("button", name="Fork").first.click()
+        page.locator(".chat-link").nth(1).wait_for()
+        assert page.url != original
+        ask(page, "hello")
+        page.goto(original)
+        page.locator(".chat-name").get_by_text("Time and sums").wait_for()
+        assert page.locator(".exchange").count() == 1
+        page.get_by_text("More", exact=True).click()
+        page.get_by_role("button", name="Delete…").click()
+        page.get_by_role("button", name="Delete for good").click()
+        page.locator(".welcome").wait_for()
+        page.locator(".chat-link").nth(1).wait_for(state="detached")
+        page.goto(original)
+        page.get_by_text("This chat was deleted").wait_for()
+        page.context.close()
+    assert not faults
+
+
+def test_on_a_phone_the_chats_are_in_a_drawer(browser: Any, faults: list[str], tmp_path: Path):
+    pytest.importorskip("sqlalchemy")
+    with served(store=f"sqlite:///{tmp_path / 'sessions.db'}") as server:
+        page = watched(browser.new_context(viewport={"width": 390, "height": 800}, has_touch=True), server, faults)
+        page.goto(server.link())
+        page.wait_for_selector(".composer")
+        ask(page, "hello")
+        page.get_by_role("button", name="Chats", exact=True).click()
+        listed(page, "hello")
+        page.keyboard.press("Escape")
+        page.locator(".chat-link").wait_for(state="hidden")
+        page.get_by_role("button", name="Chats", exact=True).click()
+        page.get_by_role("link", name="New chat").click()
+        page.locator(".welcome").wait_for()
+        page.locator(".chat-link").wait_for(state="hidden")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        page.context.close()
+    assert not faults

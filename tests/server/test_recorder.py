@@ -244,7 +244,9 @@ def full_entry(number: int) -> RecordingEntry:
     given = replace(entry(f"r{number}", 0, ("x", "y")), body=LARGE if large else HELLO_BODY, number=number)
     return replace(
         given,
+        record=replace(given.record, client_protocol="gemini"),
         fields={"model": "m"},
+        client="openai-python",
         recalled_tools=(Tool("f", "does", {"type": "object"}),),
         secrets=(Secret("sk-1"),),
         changed={"retries": 1},

@@ -82,11 +82,11 @@ def test_what_is_written_is_what_would_be_shown():
     assert "canary" not in str(kept)
 
 
-@check_each(("raw", "fields"), [("half \ud800 of a pair", {}), ("plain", {"n": 2**70})])
-def test_what_cannot_be_handed_over_as_it_is_is_shaped_first(raw: str, fields: dict[str, int]):
+@check_each(("raw", "changed"), [("half \ud800 of a pair", {}), ("plain", {"n": 2**70})])
+def test_what_cannot_be_handed_over_as_it_is_is_shaped_first(raw: str, changed: dict[str, int]):
     kept: list[Any] = []
     keeper = StoreWriter(written_to(kept), tuple, batch_seconds=0.0)
-    keeper(msgspec.structs.replace(entry_with(raw), fields=fields), 100)
+    keeper(msgspec.structs.replace(entry_with(raw), changed=changed), 100)
     assert keeper.flush(20)
     assert [told["id"] for told in kept] == ["one"]
 

@@ -74,10 +74,13 @@ def test_what_has_no_answer_yet_is_told_without_keys_until_it_has_one():
     async def looked() -> tuple[Any, Any]:
         desk.parrot.held, desk.parrot.reached = asyncio.Event(), asyncio.Event()
         body = {**HELLO, "model": f"m {CANARY}"}
-        shown = {**desk.cookie, "Authorization": f"Bearer {CANARY}"}
+        shown = {**desk.cookie, "Authorization": f"Bearer {CANARY}", "X-Request-Id": "mine"}
         asking = asyncio.create_task(ask(desk.app, "POST", "/v1/chat/completions", shown, body))
         await desk.parrot.reached.wait()
         during = await ask(desk.app, "GET", "/toolspeak/requests", desk.cookie)
+        alone = await ask(desk.app, "GET", "/toolspeak/requests/mine", desk.cookie)
+        assert (alone.json["sent"], alone.json["writing"], alone.json["fault"]) == (1, True, [])
+        assert (await ask(desk.app, "GET", "/toolspeak/requests/mine")).status == 404
         desk.parrot.held.set()
         await asking
         return during.json, (await ask(desk.app, "GET", "/toolspeak/requests", desk.cookie)).json
@@ -85,6 +88,7 @@ def test_what_has_no_answer_yet_is_told_without_keys_until_it_has_one():
     during, after = run(looked())
     (one,) = during["running"]
     assert (during["requests"], one["face"], one["model"]) == ([], "openai_chat", "m ***")
+    assert (one["question"], one["sent"], one["writing"]) == ("Hello?", 1, True)
     assert one["seconds"] >= 0
     assert (after["running"], [each["id"] for each in after["requests"]]) == ([], [one["id"]])
 
@@ -97,6 +101,39 @@ def test_lines_are_told_from_a_number_on():
     later = desk.ask("GET", f"/toolspeak/requests?after={mark}").json["requests"]
     assert [each["id"] for each in later] == [second]
     assert len(desk.ask("GET", "/toolspeak/requests?after=nonsense").json["requests"]) == 2
+
+
+@pytest.mark.requirement("H3")
+def test_requests_are_listed_with_their_question_and_client_and_searched():
+    desk = Desk(CALL)
+    first = desk.asked(**{"User-Agent": "codex_cli_rs/0.1"})
+    second = desk.asked({**ASKED, "messages": [{"role": "user", "content": f"Use {CANARY}"}]}, **{"X-Api-Key": CANARY})
+    listed = {each["id"]: each for each in desk.ask("GET", "/toolspeak/requests").json["requests"]}
+    shown = listed[first]
+    assert (shown["question"], shown["user_agent"], shown["called"]) == ("Hello?", "codex_cli_rs/0.1", ["clock"])
+    assert (listed[second]["question"], shown["messages"]) == ("Use ***", 1)
+    for query, found in (("client:codex tool:clock", [first]), ("use", [second]), (CANARY, []), ("tool:shell", [])):
+        answer = desk.ask("GET", f"/toolspeak/requests?query={quote(query)}").json
+        assert [each["id"] for each in answer["requests"]] == found
+
+
+@pytest.mark.requirement("H6")
+@check_each(
+    ("text", "tool_choice", "likely"),
+    [
+        ("Hello.", "auto", False),
+        ("I don't have access to any tools, so I cannot check the time.", "auto", True),
+        ('Look: <tool_call>{"name": "clocks", "arguments": {}}</tool_call>', "auto", True),
+        (CALL, "auto", False),
+    ],
+)
+def test_a_call_was_likely_where_the_model_refused_or_wrote_something_like_one(
+    text: str, tool_choice: str, likely: bool
+):
+    desk = Desk(text)
+    desk.asked({**ASKED, "tool_choice": tool_choice})
+    (line,) = desk.ask("GET", "/toolspeak/requests").json["requests"]
+    assert line["call_likely"] is likely
 
 
 def test_a_mark_of_another_process_is_the_beginning():

@@ -83,7 +83,7 @@ def test_what_a_call_changed_is_kept_also_when_the_chat_is_copied(tmp_path: Path
     session = desk.keep(exchange("Edit it.", "Done.", call), "", 0)
     session = desk.keep(exchange("And again.", "Done.", call), session, 1)
     copy = desk.keep(exchange("Something else.", "Done."), session, 1)
-    assert copy != session
+    assert copy == session
     shown = desk.ask("GET", f"/toolspeak/sessions/{copy}").json["exchanges"]
     assert [each["diffs"] for each in shown[0]["answer"]["rounds"][0]["calls"]] == [diffs]
 
@@ -131,6 +131,39 @@ def test_what_is_asked_again_takes_the_place_of_what_followed(tmp_path: Path):
     from_the_start = desk.keep(exchange("another one"), shorter, 0)
     assert desk.questions(from_the_start) == ["another one"]
     assert desk.listed() == ["another one"]
+    assert from_the_start == shorter == session  # the address of a chat stays the same
+
+
+def test_a_chat_gets_another_title_which_outlives_what_is_asked_again(tmp_path: Path):
+    desk = Desk(tmp_path)
+    session = desk.keep(exchange("one"))
+    renamed = desk.ask("POST", f"/toolspeak/sessions/{session}", {"title": "  My chat\nand more"})
+    assert (renamed.status, desk.listed()) == (200, ["My chat"])
+    desk.keep(exchange("another one"), session, 0)
+    assert desk.listed() == ["My chat"]
+
+
+@pytest.mark.parametrize("body", [{}, {"title": " "}, {"title": 7}])
+def test_a_title_must_be_a_text(tmp_path: Path, body: dict[str, Any]):
+    desk = Desk(tmp_path)
+    session = desk.keep(exchange("one"))
+    refused = desk.ask("POST", f"/toolspeak/sessions/{session}", body)
+    assert (refused.status, desk.listed()) == (400, ["one"])
+    assert "`title` must be a text" in refused.json["error"]["message"]
+
+
+@pytest.mark.requirement("R-T8")
+def test_a_chat_is_deleted_and_renamed_only_by_its_owner(tmp_path: Path):
+    desk = Desk(tmp_path)
+    other = desk.session(desk.keys.new("other", admin=True)[1])
+    session = desk.keep(exchange("one"))
+    path = f"/toolspeak/sessions/{session}"
+    assert desk.ask("DELETE", path, who=other).status == 404
+    assert desk.ask("POST", path, {"title": "theirs"}, who=other).status == 404
+    assert desk.listed() == ["one"]
+    assert desk.ask("DELETE", path).status == 200
+    assert desk.listed() == []
+    assert desk.ask("DELETE", path).status == desk.ask("GET", path).status == 404
 
 
 def test_several_are_kept_at_once_in_their_order(tmp_path: Path):
@@ -151,7 +184,7 @@ def test_where_some_are_missing_nothing_is_written_and_the_page_hears_how_many_t
 
 def test_what_the_page_knew_of_an_answer_it_knows_again(tmp_path: Path):
     desk = Desk(tmp_path)
-    facts = {"plan": "decision", "error": "it broke", "record": "abc123", "seconds": 2.25}
+    facts = {"plan": "decision", "error": "it broke", "record": "abc123", "seconds": 2.25, "model": "m", "why": "no"}
     session = desk.keep(exchange("What time is it?", "", CALL, status="failed", **facts))
     (told,) = desk.ask("GET", f"/toolspeak/sessions/{session}").json["exchanges"]
     assert {name: told["answer"][name] for name in facts} == facts

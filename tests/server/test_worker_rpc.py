@@ -61,10 +61,10 @@ def two_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = iter(range(1000, 100_000))
     known: dict[int, int] = {}
 
-    def told(self: Any, after: Any) -> Any:
+    def told(self: Any, after: Any, query: str) -> Any:
         me = known.setdefault(id(self), next(numbers))
         monkeypatch.setattr(page_requests.os, "getpid", lambda: me)
-        return real(self, after)
+        return real(self, after, query)
 
     real = page_requests.RequestsApi._own_requests  # pyright: ignore[reportPrivateUsage]
     monkeypatch.setattr(page_requests.RequestsApi, "_own_requests", told)

@@ -111,6 +111,7 @@ _PATH_TEMPLATES = (
     *((method, f"{head}/models/NAME") for head in ("", "/v1", "/v1beta") for method in _READ),
     *((method, f"{head}NAME") for head in (_RECORDS, _FILES, _SESSIONS) for method in _READ),
     ("POST", f"{_RECORDS}NAME{_REPLAY}"),
+    *((method, f"{_SESSIONS}NAME") for method in ("POST", "DELETE")),
     *((method, f"{head}NAME") for head in _RESPONSES for method in (*_READ, "DELETE")),
     *((method, f"{head}NAME{_INPUT_ITEMS}") for head in _RESPONSES for method in _READ),
 )
@@ -127,9 +128,13 @@ def find_route(method: str, path: str) -> Route | None:
     if route is not None:
         return route
     if method == "POST":
+        if path.startswith(_SESSIONS):
+            return _session(path, "chat_renamed")
         return _replay(path) if path.startswith(_RECORDS) else _gemini(path)
     if method in _READ:
         return _item(path)
+    if method == "DELETE" and path.startswith(_SESSIONS):
+        return _session(path, "chat_removed")
     return _response(path, "openai_response_deleted") if method == "DELETE" else None
 
 
@@ -184,10 +189,14 @@ def _item(path: str) -> Route | None:
     if path.startswith(_RECORDS):
         return Route(page="record", fields={"id": path[len(_RECORDS) :]})
     if path.startswith(_SESSIONS):
-        return Route(page="chat", fields={"id": path[len(_SESSIONS) :]}, level="admin")
+        return _session(path, "chat")
     if path.startswith(_FILES):
         return Route(page="page_file", fields={"name": path[len(_FILES) :]})
     return None
+
+
+def _session(path: str, page: str) -> Route:
+    return Route(page=page, fields={"id": path[len(_SESSIONS) :]}, level="admin")
 
 
 def _response(path: str, page: str) -> Route | None:

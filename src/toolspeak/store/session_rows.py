@@ -17,7 +17,7 @@ from ..errors import StoreDamagedError, UsageError
 from .change_rows import StoredChange, diffs_of, insert_diff, stored_changes, with_diffs
 from .leases import SessionKey, rows_of
 from .rows import UnreadableColumn, dump, escape, load, unescape
-from .schema import calls, entries, now, pieces, rounds, sessions
+from .schema import calls, entries, file_changes, now, pieces, rounds, sessions
 
 _MAX_TITLE_CHARS = 80  # maximum length of a session's title, which is the beginning of its first user message
 
@@ -90,6 +90,24 @@ def repair(connection: sa.Connection, key: SessionKey) -> int:
         answer = msgspec.structs.replace(answer, content=answer.content + text, status="interrupted")
         _finish_entry(connection, key, number, answer)
     return len(unfinished)
+
+
+def shorten(connection: sa.Connection, key: SessionKey, keep: int) -> None:
+    """Delete all entries after the first `keep`. A title that was taken from a deleted message is deleted, too."""
+    later = (*rows_of(entries, key), entries.c.number >= keep)
+    if keep == 0:
+        bodies = connection.execute(sa.select(entries.c.body).where(*later, entries.c.kind == "message")).scalars()
+        with _readable(key):
+            titles = {_title(load(body, Message).text) for body in bodies}
+        connection.execute(sa.update(sessions).where(*_session(key), sessions.c.title.in_(titles)).values(title=""))
+    connection.execute(sa.delete(file_changes).where(*rows_of(file_changes, key), file_changes.c.entry >= keep))
+    connection.execute(sa.delete(entries).where(*later))
+
+
+def rename(connection: sa.Connection, key: SessionKey, title: str) -> bool:
+    """Set the title of a session. Return whether there is such a session."""
+    renamed = sa.update(sessions).where(*_session(key)).values(title=escape(_title(title)))
+    return connection.execute(renamed).rowcount == 1
 
 
 def next_entry(connection: sa.Connection, key: SessionKey) -> int:

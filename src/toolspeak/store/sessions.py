@@ -76,9 +76,14 @@ class Store:
         self.close()
 
     async def journal(
-        self, session: str = "", *, about: JSONObject | None = None, lease_seconds: float = leases.LEASE_SECONDS
+        self,
+        session: str = "",
+        *,
+        about: JSONObject | None = None,
+        lease_seconds: float = leases.LEASE_SECONDS,
+        keep: int | None = None,
     ) -> SqlJournal:
-        """Open a session for writing: a new one, or an existing one after repair.
+        """Open a session for writing: a new one, or an existing one after repair. `keep` deletes all later entries.
 
         Raises NoSessionError if this owner has no such session, SessionBusyError if another writer holds it, and
         StoreDamagedError if it is unreadable.
@@ -93,6 +98,8 @@ class Store:
                 connection.execute(insert_new(connection, sessions, {**texts, "created": now(), "updated": now()}))
             leases.take(connection, lease)
             ledger.repair(connection, key)
+            if keep is not None:
+                ledger.shorten(connection, key, keep)
             return ledger.next_entry(connection, key)
 
         return SqlJournal(self.database, lease, await self.database.writing(opened))
@@ -132,7 +139,7 @@ class Store:
         query = query.where(sa.func.substr(sessions.c.id, 1, len(start)) == start).limit(2)
         matches = self.database.read(lambda connection: list(connection.execute(query).scalars()))
         if not matches:
-            raise NoSessionError(f"there is no session `{beginning:.80}`", hint="see `toolspeak sessions list`")
+            raise _no_session(beginning)
         if len(matches) > 1:
             raise UsageError(f"several session ids begin with `{beginning:.80}`", hint="use more of the id")
         return matches[0]
@@ -148,6 +155,12 @@ class Store:
     def last_changed(self, root: str) -> str:
         """Return the id of the session that changed files in a work directory last; empty if there is none."""
         return self.database.read(lambda connection: last_changed(connection, self.owner, root)) or ""
+
+    def rename(self, session: str, title: str) -> None:
+        """Set the title of a session. Raises NoSessionError if this owner has no such session."""
+        key = SessionKey(self.owner, checked_id(session))
+        if not self.database.write(lambda connection: ledger.rename(connection, key, title)):
+            raise _no_session(session)
 
     def remove(self, session: str, *, force: bool = False) -> None:
         """Remove a session and everything in it.
@@ -168,8 +181,12 @@ class Store:
 def checked_id(session: str) -> str:
     """Return the id if its syntax is valid; otherwise raise `NoSessionError`, because no session can have it."""
     if not session.isascii() or not session.isalnum() or len(session) > 64:
-        raise NoSessionError(f"there is no session `{session:.80}`", hint="see `toolspeak sessions list`")
+        raise _no_session(session)
     return session
+
+
+def _no_session(session: str) -> NoSessionError:
+    return NoSessionError(f"there is no session `{session:.80}`", hint="see `toolspeak sessions list`")
 
 
 def _listing(owner: str) -> sa.Select[*tuple[Any, ...]]:
@@ -214,7 +231,7 @@ def _about(text: str) -> JSONObject:
 def _info(connection: sa.Connection, key: SessionKey) -> SessionInfo:
     rows = _infos(connection.execute(_listing(key.owner).where(sessions.c.id == key.session)))
     if not rows:
-        raise NoSessionError(f"there is no session `{key.session}`", hint="see `toolspeak sessions list`")
+        raise _no_session(key.session)
     return rows[0]
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _MAX_HEADS = 1024
 _MAX_KEPT_BYTES = 2048  # maximum size of the path, the query and the headers of a head that is kept
 #: Headers that are needed after the access check.
-_KEPT_HEADERS = frozenset({b"x-request-id", b"traceparent", b"tracestate"})
+_KEPT_HEADERS = frozenset({b"x-request-id", b"traceparent", b"tracestate", b"user-agent"})
 _END = b"\r\n\r\n"
 _CREDENTIAL = re.compile(rb"(?<=\r\n)(%b):([^\r\n]*)" % b"|".join(sorted(CREDENTIAL_HEADERS)), re.IGNORECASE).finditer
 _LENGTH = re.compile(rb"\r\ncontent-length: ?([0-9]{1,6})\r\n", re.IGNORECASE).search

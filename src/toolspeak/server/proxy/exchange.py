@@ -93,6 +93,9 @@ class ExchangeResult(msgspec.Struct, frozen=True):
     first_token_seconds: float = 0.0
     held_seconds: float = 0.0
     tool_seconds: float = 0.0
+    #: The request of the client, and the turn, for showing an exchange that runs.
+    scope: Scope = {}
+    turn: AnyTurn | None = None
 
 
 class Exchange:
@@ -148,14 +151,16 @@ class Exchange:
 
     def result(self) -> ExchangeResult:
         """Return what is known about the exchange so far."""
-        target, planned, turn = self._target, self._planned, self._turn
+        target, planned = self._target, self._planned
+        turn = planned.turn if planned else None
         tenant, address, settings = (target.tenant, target.address, target.settings) if target else ("", None, None)
         about = (self._id, self._protocol.name, self._body, self._fields, self._request, self._secrets)
         sent = (self._refusal, self._disconnected, self._record)
         protocol = target.maker.resolved.protocol if target and planned else ""
         tools, provider = planned.served if planned else (), turn.provider if turn else ""
         times = (turn.upstream_seconds, turn.first_token_seconds, turn.held_seconds, turn.tool_seconds) if turn else ()
-        return ExchangeResult(*about, *sent, tenant, address, settings, protocol, tools, provider, *times)
+        upstream = (tenant, address, settings, protocol, tools, provider, *times)
+        return ExchangeResult(*about, *sent, *upstream, scope=self._scope, turn=turn)
 
     async def answer(self, fields: Mapping[str, JSONValue], caller: Caller = ANONYMOUS) -> None:
         """Handle the request and send the answer. `fields` are request fields from the path."""

@@ -15,12 +15,14 @@ from ...config import Secret
 from ...core.types import JSONValue, Message, Request, Tool
 from ...engine.planning.strategy import Settings
 from ...engine.turn.trace import Trace
+from ..asgi import header
 from ..observe.request_context import RequestContext, Times
 from ..proxy.exchange import ExchangeResult, RequestRecord
 from ..proxy.upstream_router import UpstreamAddress
 
 #: Codes of notes on requests whose tools came from memory and not from the body.
 _RECALL_NOTES = frozenset({"tools_recalled", "tools_guessed"})
+_MAX_CLIENT_CHARS = 100
 #: The changed settings of a request that is not a replay: none.
 _NO_CHANGES: Mapping[str, JSONValue] = {}
 
@@ -67,6 +69,7 @@ class RecordingEntry(msgspec.Struct, frozen=True, gc=False, array_like=True):
     settings: Settings | None = None
     #: Server tools that were offered in addition to the client's tools.
     server_tools: tuple[Tool, ...] = msgspec.field(default=(), name="served")
+    client: str = ""  # the user agent that the client sent
     #: The encoded messages of all attempts if the request is large. The attempts then contain none (see `pack`).
     messages: bytes = b""
 
@@ -108,6 +111,7 @@ def build_entry(
         result.upstream_address,
         result.settings,
         result.server_tools,
+        header(context.scope, b"user-agent")[:_MAX_CLIENT_CHARS],
     )
 
 

@@ -14,6 +14,7 @@ from ...engine.turn.faults import fault_text, reason_text
 from ...engine.turn.trace import AttemptTrace, of_model, was_retried
 from ...errors import ToolspeakError
 from ..access.limits import read_object
+from ..asgi import header
 from ..observe.metrics import tools_label
 from ..observe.request_context import CLIENT_CLOSED
 from ..proxy.client_protocols import client_protocol
@@ -21,29 +22,47 @@ from ..proxy.exchange import ExchangeResult
 from ..proxy.request_settings import ALLOWED
 from .candidate_spans import Mark, marks_in
 from .entries import RecordingEntry, unpack
+from .headlines import NO_HEADLINE, Headline, headline
 from .redaction import parse_body, redact_text, redact_value
 
 _ERROR = 400  # the lowest HTTP status that is an error
+_INVALID = ("invalid", "truncated")  # verdicts on calls that cannot be run
 
 
-def summary(entry: RecordingEntry, secrets: Iterable[str] = ()) -> JSONValue:
+def summary(entry: RecordingEntry, secrets: Iterable[str] = (), about: Headline = NO_HEADLINE) -> JSONObject:
     """Return the list view of a request, with these secrets and the client's secrets redacted."""
-    return redact_value(_summary(entry), (*secrets, *(secret.reveal() for secret in entry.secrets)))
+    return redact_value(_summary(entry, about), hidden_texts(entry, secrets))  # type: ignore[return-value]
 
 
-def running_summary(result: ExchangeResult, began: float, now: float, secrets: Iterable[str] = ()) -> JSONValue:
+def running_summary(
+    result: ExchangeResult, about: Headline, began: float, now: float, secrets: Iterable[str] = ()
+) -> JSONObject:
     """Return the list view of a running request, with these secrets and the client's secrets redacted."""
     model = result.request.model if result.request is not None else ""
-    view: JSONObject = {"id": result.id, "time": began, "seconds": round(max(0.0, now - began), 3)}
-    view |= {"face": result.client_protocol, "model": model}
-    return redact_value(view, (*secrets, *(secret.reveal() for secret in result.secrets)))
+    seconds, client = round(max(0.0, now - began), 3), header(result.scope, b"user-agent")
+    view: JSONObject = {**msgspec.to_builtins(about), "id": result.id, "time": began, "seconds": seconds}
+    view |= {"face": result.client_protocol, "model": model, "user_agent": client}
+    if result.turn is not None:
+        faults = [fault_text(each.fault) for each in result.turn.answered if each.fault is not None]
+        view |= {"sent": result.turn.requests_sent, "writing": result.first_token_seconds > 0, "fault": faults[-1:]}
+    return redact_value(view, hidden_texts(result, secrets))  # type: ignore[return-value]
 
 
-def _summary(entry: RecordingEntry) -> JSONObject:
+def hidden_texts(source: RecordingEntry | ExchangeResult, secrets: Iterable[str]) -> tuple[str, ...]:
+    """Return the texts to redact: these secrets, and those that the client sent."""
+    return (*secrets, *(secret.reveal() for secret in source.secrets))
+
+
+def _summary(entry: RecordingEntry, about: Headline) -> JSONObject:
     record, trace = entry.record, entry.record.trace
     candidates = [candidate for attempt in trace.attempts for candidate in attempt.candidates]
     calls = [candidate for candidate in candidates if candidate.verdict == "call"]
+    invalid = [candidate for candidate in candidates if candidate.verdict in _INVALID]
+    rejected = any(attempt.candidates or attempt.fault for attempt in trace.attempts)
     return {
+        **msgspec.to_builtins(about),
+        "user_agent": entry.client,
+        "tenant": entry.tenant,
         "number": entry.number,
         "id": record.id,
         "time": entry.started_at,
@@ -56,14 +75,18 @@ def _summary(entry: RecordingEntry) -> JSONObject:
         "retries": sum(was_retried(one, two) for one, two in pairwise(of_model(trace.attempts))),
         "interpretations": len(trace.attempts) - len(of_model(trace.attempts)),
         "calls": len(calls),
+        "called": [candidate.name for candidate in calls],
+        "invalid": len(invalid),
         "candidates": len(candidates),
-        "repairs": sum(len(candidate.notes) for candidate in calls),
+        "repairs": sum(len(candidate.notes) for candidate in (*calls, *invalid)),
         "warnings": list(record.warnings),
         "outcome": _outcome(entry),
         # A disconnected client is not an error, unless the upstream had already failed.
         "error": "" if entry.status == CLIENT_CLOSED and not trace.attempts else record.error,
         "why_no_call": trace.why_no_call,
         "no_call_code": trace.no_call_code,
+        # Whether a call was missing: it was demanded, or the model wrote something like a call, or refused.
+        "call_likely": bool(trace.why_no_call) and (about.demands_call or rejected),
         "replay_of": entry.replay_of,
         "timing": _timing(entry),
         "input_tokens": sum(attempt.usage.input_tokens for attempt in trace.attempts),
@@ -93,15 +116,16 @@ def _timing(entry: RecordingEntry) -> JSONObject:
 def detail(entry: RecordingEntry, secrets: Iterable[str] = ()) -> JSONValue:
     """Return the full view of a request, with these secrets and the client's secrets redacted."""
     entry = unpack(entry)
-    hidden_texts = (*secrets, *(secret.reveal() for secret in entry.secrets))
+    hidden = hidden_texts(entry, secrets)
+    about = headline(entry.record.client_protocol, entry.body, entry.fields, hidden)
     view: JSONObject = msgspec.to_builtins(entry.record)
-    view = redact_value({**view, **_summary(entry), "changed": dict(entry.changed)}, hidden_texts)
-    view["client"] = redact_value({"body": parse_body(entry.body), "fields": dict(entry.fields)}, hidden_texts)
+    view = redact_value({**view, **_summary(entry, about), "changed": dict(entry.changed)}, hidden)
+    view["client"] = redact_value({"body": parse_body(entry.body), "fields": dict(entry.fields)}, hidden)
     view["protocol"] = entry.protocol
-    view["upstream"] = redact_value(msgspec.to_builtins(entry.upstream_address), hidden_texts)
+    view["upstream"] = redact_value(msgspec.to_builtins(entry.upstream_address), hidden)
     # The settings that a replay may change.
     view["settings"] = entry.settings and {name: getattr(entry.settings, name) for name in ALLOWED}
-    view["server_tools"] = redact_value(msgspec.to_builtins(entry.server_tools), hidden_texts)
+    view["server_tools"] = redact_value(msgspec.to_builtins(entry.server_tools), hidden)
     trace = entry.record.trace
     policy: Policy = trace.policy if trace.policy in get_args(Policy) else "standard"  # type: ignore[assignment]
     tools = _tools(entry) if any(map(_has_candidates, trace.attempts)) else ()
@@ -111,7 +135,7 @@ def detail(entry: RecordingEntry, secrets: Iterable[str] = ()) -> JSONValue:
         marks = marks_in(raw.raw, raw.candidates, tools, policy, trace.nonce) if _has_candidates(raw) else ()
         attempt_view["marks"] = list(_utf16_marks(raw.raw, marks))
         if attempt.fault is not None:
-            attempt_view["fault"]["why"] = redact_text(fault_text(attempt.fault), hidden_texts)
+            attempt_view["fault"]["why"] = redact_text(fault_text(attempt.fault), hidden)
         for candidate in attempt_view["candidates"]:
             candidate["why"] = reason_text(candidate["reason"])
     return view

@@ -73,9 +73,7 @@ class PageApi:
             "probe": self._probe,
             "profiles": self._profiles,
             "record": lambda route, caller, scope, receive: self._requests.detail(str(route.fields["id"]), caller),
-            "records": lambda route, caller, scope, receive: self._requests.list_requests(
-                _query(scope).get("after", "")
-            ),
+            "records": lambda route, caller, scope, receive: self._requests.list_requests(_query(scope)),
             "replay": self._replay,
             "series": self._series,
             "clients": self._clients,
@@ -86,6 +84,8 @@ class PageApi:
             "chats": self._chats,
             "chat": self._chat,
             "chat_kept": self._save_chat,
+            "chat_renamed": self._rename_chat,
+            "chat_removed": self._remove_chat,
             "server_tools": self._server_tools,
         }
 
@@ -169,6 +169,13 @@ class PageApi:
     async def _save_chat(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
         body = await read_body(scope, receive, _MAX_CHAT_BYTES)
         return await self._sessions.save(owner_of(caller), read_object(body))
+
+    async def _rename_chat(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+        title = read_object(await read_body(scope, receive, _MAX_BODY_BYTES)).get("title")
+        return await asyncio.to_thread(self._sessions.rename, owner_of(caller), str(route.fields["id"]), title)
+
+    async def _remove_chat(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+        return await asyncio.to_thread(self._sessions.remove, owner_of(caller), str(route.fields["id"]))
 
     async def _server_tools(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
         gateway = self._gateway()

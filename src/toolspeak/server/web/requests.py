@@ -8,8 +8,8 @@ import asyncio
 import os
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeAlias
 
@@ -19,12 +19,15 @@ from ...config import Secret
 from ...core.types import JSONObject, JSONValue
 from ...engine.turn.trace import Trace
 from ..access.auth import Caller
-from ..proxy.exchange import RequestRecord
+from ..asgi import header
+from ..proxy.exchange import ExchangeResult, RequestRecord
 from ..proxy.upstream_router import Gateway
 from ..recording.entries import RecordingEntry
+from ..recording.headlines import NO_HEADLINE, Headline, headline
 from ..recording.recorder import Recorder
 from ..recording.replay import replay_request
-from ..recording.views import detail, running_summary, summary
+from ..recording.search import parse_query, select
+from ..recording.views import detail, hidden_texts, running_summary, summary
 
 _MAX_LINES = 2000  # maximum number of requests in a list: as many as one recorder keeps
 _MAX_RUNNING = 100
@@ -58,20 +61,24 @@ class RequestsApi:
     recorder: Recorder | None
     secrets: Callable[[], Iterable[Secret]] = tuple
     others: AskWorkers = no_other_workers
+    #: The headlines of recorded requests by id, because decoding a request takes longer than all else.
+    headlines: dict[str, Headline] = field(default_factory=dict[str, Headline])
 
-    async def list_requests(self, mark: str) -> JSONObject:
-        """List the running requests and the requests after a mark, newest first. Include the next mark.
+    async def list_requests(self, params: Mapping[str, str]) -> JSONObject:
+        """List the requests after the mark `after` that match `query`, newest first, and the next mark.
 
         Workers that do not respond in time are counted as `late`; the next call returns their requests.
         """
         if self.recorder is None:
             return {"requests": [], "running": [], "recording": False, "late": 0, "next": ""}
+        mark, query = params.get("after", ""), params.get("query", "")
         # The last seen entry number of each worker. Invalid parts are ignored.
         parts = map(_MARK_PART.fullmatch, mark[:_MAX_MARK_CHARS].split(","))
         before = {int(part[1]): int(part[2]) for part in parts if part is not None}
-        about: JSONObject = {"after": {str(worker): number for worker, number in before.items()}}
+        about: JSONObject = {"after": {str(worker): number for worker, number in before.items()}, "query": query}
         others, late = await self.others("lines", about)
-        workers = [self._own_requests(before), *(msgspec.convert(each, _WorkerRequests) for each in others)]
+        own = await self._own_requests(before, query)
+        workers = [own, *(msgspec.convert(each, _WorkerRequests) for each in others)]
         lines = [each for one in workers for each in one.requests]
         running = [each for one in workers for each in one.running]
         if len(workers) > 1:
@@ -115,23 +122,43 @@ class RequestsApi:
             case "lines":
                 after: dict[str, int] = about["after"]
                 numbers = {int(worker): number for worker, number in after.items()}
-                return msgspec.to_builtins(self._own_requests(numbers))
+                return msgspec.to_builtins(await self._own_requests(numbers, about["query"]))
             case "whole":
                 return await self._own_detail(about)
             case _:
                 entry = self._entry(about)
                 return _replay_data(entry) if entry is not None else None
 
-    def _own_requests(self, after: Mapping[int, int]) -> _WorkerRequests:
+    async def _own_requests(self, after: Mapping[int, int], query: str) -> _WorkerRequests:
         assert self.recorder is not None
         me, now = os.getpid(), time.time()
         last_number = after.get(me, 0)
-        hidden = self._secret_values()
+        hidden, terms = self._secret_values(), parse_query(query)
         entries = list(islice(self.recorder.after(last_number), _MAX_LINES))
-        running = islice(self.recorder.running(), _MAX_RUNNING)
+        running = list(islice(self.recorder.running(), _MAX_RUNNING))
         newest = entries[0].number if entries else last_number
-        unfinished = [running_summary(result, began, now, hidden) for result, began in running]
-        return _WorkerRequests(me, newest, [summary(entry, hidden) for entry in entries], unfinished)
+
+        def selected() -> tuple[list[JSONObject], list[JSONObject]]:
+            ended = [summary(each, hidden, self._headline(each, hidden)) for each in entries]
+            unfinished = [
+                running_summary(each, self._headline(each, hidden), began, now, hidden) for each, began in running
+            ]
+            return select(ended, terms), select(unfinished, terms)
+
+        # In a thread, because decoding all requests for the first time may take a second.
+        ended, unfinished = await asyncio.to_thread(selected)
+        return _WorkerRequests(me, newest, ended, unfinished)
+
+    def _headline(self, source: RecordingEntry | ExchangeResult, hidden: Sequence[str]) -> Headline:
+        record = source.record if isinstance(source, RecordingEntry) else source
+        about = self.headlines.get(record.id)
+        if about is None:
+            about = headline(record.client_protocol, source.body, source.fields, hidden_texts(source, hidden))
+            if len(self.headlines) >= 2 * _MAX_LINES:
+                self.headlines.clear()
+            if source.body:  # that of a running request may not have arrived yet
+                self.headlines[record.id] = about
+        return about
 
     def _entry(self, about: JSONObject) -> RecordingEntry | None:
         """Return the requested entry if the caller may see it."""
@@ -140,7 +167,15 @@ class RequestsApi:
 
     async def _own_detail(self, about: JSONObject) -> JSONValue:
         entry = self._entry(about)
-        return await self._detail(entry) if entry is not None else None
+        return await self._detail(entry) if entry is not None else self._running(about)
+
+    def _running(self, about: JSONObject) -> JSONValue:
+        """Return the list view of a running request, by its id or by the `x-request-id` that its client sent."""
+        for result, began in islice(self.recorder.running() if self.recorder is not None else (), _MAX_RUNNING):
+            own = about["admin"] or result.tenant in about["tenants"]
+            if own and about["id"] in (result.id, header(result.scope, b"x-request-id")):
+                return running_summary(result, NO_HEADLINE, began, time.time(), self._secret_values())
+        return None
 
     async def _detail(self, entry: RecordingEntry) -> JSONValue:
         # In a thread, because rendering may take long enough to delay other streams.

@@ -1,4 +1,4 @@
-"""API for stored sessions, used by the web page: list, search, read, and save chats.
+"""API for stored sessions, used by the web page: list, search, read, save, rename and delete chats.
 
 Sessions written by agents and the CLI can be continued but are never shortened: repeating one of their questions starts
 a new session. Without a store, the list is empty and states the reason.
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _MAX_SESSIONS, _MAX_CHARS = 100, 200
 _PAGE = "page"
 #: Fields of an answer that only the page uses, mapped to the codes of the notes that store them.
-_NOTE_CODES = {name: f"page_{name}" for name in ("plan", "error", "record", "seconds")}
+_NOTE_CODES = {name: f"page_{name}" for name in ("plan", "error", "record", "seconds", "model", "why")}
 
 
 class ChatCall(msgspec.Struct, frozen=True):
@@ -59,6 +59,8 @@ class PageAnswer(msgspec.Struct, frozen=True):
     error: str = ""
     record: str = ""  # request id of the last round, for the inspector
     seconds: float | None = None  # duration in seconds; None if unknown
+    model: str = ""
+    why: str = ""  # why there was no call, where one was likely
 
 
 class QuestionAnswer(msgspec.Struct, frozen=True):
@@ -157,7 +159,7 @@ class _SaveChat(msgspec.Struct, frozen=True):
 class SessionsApi:
     """Access to the sessions in the store at `url`, if there is one.
 
-    Call `list_sessions` and `read` in a thread, because they wait for the database.
+    Call `list_sessions`, `read`, `rename` and `remove` in a thread, because they wait for the database.
     """
 
     def __init__(self, url: str) -> None:
@@ -177,6 +179,18 @@ class SessionsApi:
         """Return an owner's session as questions and answers. Raises ToolspeakError if it cannot be read."""
         return {"id": identifier, "exchanges": from_transcript(self._open(owner).entries(identifier))}
 
+    def rename(self, owner: str, identifier: str, title: JSONValue) -> JSONObject:
+        """Set the title of an owner's session. Raises ToolspeakError if that is impossible."""
+        if not isinstance(title, str) or not title.strip():
+            raise UsageError("`title` must be a text")
+        self._open(owner).rename(identifier, title)
+        return {"id": identifier}
+
+    def remove(self, owner: str, identifier: str) -> JSONObject:
+        """Delete an owner's session. Raises ToolspeakError if there is none, or if it is being written."""
+        self._open(owner).remove(identifier)
+        return {"id": identifier}
+
     async def save(self, owner: str, body: JSONObject) -> JSONObject:
         """Save questions and answers; return the session id and its number of answers.
 
@@ -193,13 +207,13 @@ class SessionsApi:
         if answers < chat.keep:
             return {"id": chat.session, "kept": answers}
         about: JSONObject = {"from": _PAGE, "model": chat.model[:_MAX_CHARS]}
-        journal = await store.journal(chat.session if complete else "", about=about)
+        writable = complete or await asyncio.to_thread(_is_of_page, store, chat.session)
+        session, keep = (chat.session, None if complete else len(before)) if writable else ("", None)
+        journal = await store.journal(session, about=about, keep=keep)
         try:
-            await copy_entries(journal, new if complete else (*before, *new))
+            await copy_entries(journal, new if writable else (*before, *new))
         finally:
             await journal.close()
-        if not complete:  # after the new session was written, so nothing can be lost
-            await asyncio.to_thread(_remove_page_chat, store, chat.session)
         return {"id": journal.session, "kept": answers + len(chat.exchanges)}
 
     def _open(self, owner: str) -> Store:
@@ -225,7 +239,6 @@ def _prefix(store: Store, session: str, keep: int) -> tuple[tuple[Entry, ...], b
     return entries[:end], end == len(entries)
 
 
-def _remove_page_chat(store: Store, session: str) -> None:
-    """Remove a session if the page started it; keep all others."""
-    if store.info(session).about.get("from") == _PAGE:
-        store.remove(session)
+def _is_of_page(store: Store, session: str) -> bool:
+    """Whether the page started a session. Only such sessions may be shortened."""
+    return store.info(session).about.get("from") == _PAGE

@@ -9,8 +9,8 @@ import { jsonText, longList, longText } from "./long_text.js";
 const VERDICTS = /** @type {Record<string, [string, string]>} */ ({
   call: ["accepted", "good"],
   repaired: ["repaired", "warn"],
-  invalid: ["invalid", "bad"],
-  truncated: ["truncated", "bad"],
+  invalid: ["invalid call", "bad"],
+  truncated: ["invalid call (cut off)", "bad"],
   text: ["rejected", ""],
   reasoning: ["in reasoning", ""],
 });
@@ -49,7 +49,7 @@ function drawAttempt(attempt, following, index, all) {
 }
 
 /** @param {import("./detail.js").Note[]} notes */
-export const drawNotes = (notes) => notes.length > 0 && longList(h("ul", { class: "notes small" }), notes, (note) => h("li", {}, h("code", {}, note.code), " ", note.detail));
+export const drawNotes = (notes) => notes.length > 0 && longList(h("ul", { class: "notes small" }), notes, (note) => h("li", {}, h("code", {}, note.code), " ", withCode(note.detail)));
 
 /** @param {import("./detail.js").Attempt} attempt whose answer is drawn with its candidates marked */
 function marked(attempt) {

@@ -3,15 +3,20 @@
 
 import { fetchJson, ApiError } from "./api.js";
 import { Conversation } from "./conversation.js";
+import { chatAsJson, chatAsMarkdown, download, fileName } from "./chat_export.js";
+import { makeChatList } from "./chat_list.js";
 import { h, labelled, setChildren, announce, select } from "./dom.js";
 import { ExchangeView } from "./exchange_view.js";
 import { ChatSaver } from "./chat_saver.js";
 import { makeMenu } from "./menu.js";
-import { makeSessions } from "./sessions.js";
+import { makeModelChoice } from "./model_choice.js";
 import { makeToolPicker } from "./tool_picker.js";
 
 /** Maximum distance from the end, in pixels, at which the view follows new text. */
 const FOLLOW_DISTANCE = 120;
+/** Where the id of the last chat is stored in this browser. */
+const LAST_CHAT = "toolspeak-chat";
+const NEW = "new";
 
 /**
  * @param {import("./app.js").About} about
@@ -20,11 +25,12 @@ const FOLLOW_DISTANCE = 120;
 export function makeChat(about) {
   const conversation = new Conversation();
   const picker = makeToolPicker();
-  const model = /** @type {HTMLInputElement} */ (h("input", { list: "model-names", value: about.models[0] ?? "", required: true, autocomplete: "off" }));
+  const model = makeModelChoice(about.models);
   const settings = { mode: select(about.modes, "Default"), plan: select(about.plans, "Default"), dialect: select(about.dialects, "Default") };
-  /** @param {string} question to put into the input field */
+  /** @param {string} question to ask at once */
   const suggest = (question) => {
     field.value = question;
+    /** @type {HTMLFormElement} */ (form).requestSubmit();
     field.focus();
   };
   const transcript = h("div", { class: "transcript" }, empty(suggest));
@@ -36,9 +42,12 @@ export function makeChat(about) {
   /** @type {Map<object, string>} why chats are not saved, including chats that are no longer open */
   const saveErrors = new Map();
   let saver = makeSaver();
+  const title = h("span", { class: "chat-name", dir: "auto" });
+  const list = makeChatList(() => saver.session);
+  const header = makeHeader();
 
   const requestOptions = () => ({
-    model: model.value,
+    model: model.get(),
     settings: Object.fromEntries(Object.entries(settings).map(([name, list]) => [name, list.value])),
     tools: picker.tools(),
     serverTools: picker.serverTools(),
@@ -75,19 +84,23 @@ export function makeChat(about) {
     const chat = saver; // another chat may be opened while the answer streams
     if (!index) setChildren(transcript);
     const exchange = conversation.add(question);
-    const view = new ExchangeView(exchange, (other) => resend(index, other), keepingEnd);
+    const view = new ExchangeView(exchange, actions(index), keepingEnd);
     transcript.append(view.element);
     scrollToEnd();
     setChildren(button, "Cancel");
+    showAddress();
+    showTitle();
+    chat.save(model.get());
     await conversation.answer(exchange, requestOptions(), {
       piece: (piece) => view.piece(piece),
       result: (call) => view.result(call),
       round: (round) => view.round(round),
+      asking: (id, tokens) => view.asking(id, tokens),
       askUser: (call, args, signal) => view.askUser(call, args, signal),
     });
     keepingEnd(() => view.end());
     setChildren(button, "Send");
-    chat.save(model.value);
+    chat.save(model.get());
     if (exchange.answer.errorStatus === 401) isSignedIn();
     announce(exchange.answer.status === "complete" ? "Answer complete." : `Answer ${exchange.answer.status}.`);
   }
@@ -97,14 +110,130 @@ export function makeChat(about) {
    * @param {string} [session] in which it is already stored
    */
   function makeSaver(session) {
-    const chat = {};
-    return new ChatSaver(about.keeping, conversation.exchanges, (why) => {
+    const showResult = (/** @type {string} */ why) => {
       if (why) saveErrors.set(chat, why);
       else saveErrors.delete(chat);
       const [reason = ""] = saveErrors.values();
       setChildren(saveNotice, reason && h("p", { class: "notice warn small" }, `This chat is not saved yet: ${reason}`));
-    }, session);
+    };
+    const chat = new ChatSaver(about.keeping, conversation.exchanges, showResult, session, async () => {
+      if (chat === saver) showAddress();
+      await list.refresh();
+      if (chat === saver) showTitle();
+    });
+    return chat;
   }
+
+  /** Shows the address of the open chat, if the chat is what is shown, and remembers it for the next visit. */
+  function showAddress() {
+    // A chat that is not stored has no address of its own; that of a new one would discard it.
+    const address = saver.session ? `#/chat/${saver.session}` : conversation.exchanges.length ? "#/chat" : `#/chat/${NEW}`;
+    if (element.isConnected && location.hash !== address) history.replaceState(null, "", address);
+    remember(saver.session);
+    header.show();
+    list.mark();
+  }
+
+  function showTitle() {
+    const name = list.title(saver.session) || conversation.exchanges[0]?.question.slice(0, 80) || "New chat";
+    setChildren(title, name);
+    if (element.isConnected) document.title = `${name} · toolspeak`;
+  }
+
+  /** The title of the open chat, and what can be done with it. */
+  function makeHeader() {
+    const status = h("p", { class: "small soft", role: "status" });
+    const content = () => conversation.exchanges;
+    const name = () => title.textContent ?? "";
+    const path = () => `toolspeak/sessions/${saver.session}`;
+    const close = () => (menu.open = false);
+    /** @param {() => Promise<void>} work */
+    const attempt = async (work) => {
+      try {
+        await work();
+        setChildren(status);
+        close();
+      } catch (error) {
+        setChildren(status, /** @type {Error} */ (error).message);
+      }
+    };
+    const item = (/** @type {string} */ label, /** @type {() => void} */ act) => h("button", { type: "button", class: "quiet", click: act }, label);
+    const remove = async () => {
+      await fetchJson(path(), { method: "DELETE" });
+      location.hash = `#/chat/${NEW}`;
+      await list.refresh();
+    };
+    const confirm = h("button", { type: "button", class: "danger", hidden: true, click: () => attempt(remove) }, "Delete for good");
+    const rename = async (/** @type {string} */ text) => {
+      await fetchJson(path(), { method: "POST", body: { title: text } });
+      await list.refresh();
+      showTitle();
+    };
+    const field = /** @type {HTMLInputElement} */ (h("input", { autocomplete: "off", maxlength: 80 }));
+    const form = h("form", { class: "row", submit: (/** @type {Event} */ event) => (event.preventDefault(), attempt(() => rename(field.value))) }, labelled("Title", field), h("button", {}, "Rename"));
+    const stored = h("div", { class: "stack-tight" }, form, item("Delete…", () => (confirm.hidden = false)), confirm);
+    const inside = h(
+      "div",
+      { class: "picker card stack-tight chat-menu" },
+      item("Fork", () => attempt(() => fork(content().length))),
+      item("Export as Markdown", () => (download(`${fileName(name())}.md`, "text/markdown", chatAsMarkdown(name(), content())), close())),
+      item("Export as JSON", () => (download(`${fileName(name())}.json`, "application/json", chatAsJson(name(), content())), close())),
+      stored,
+      status,
+    );
+    const opened = () => {
+      field.value = name();
+      confirm.hidden = true;
+      setChildren(status);
+    };
+    const menu = makeMenu("More", inside, { class: "chat-more", opened });
+    const drawer = h("button", { type: "button", class: "drawer-button", "aria-expanded": "false", click: () => showDrawer(!element.classList.contains("drawer-open")) }, "Chats");
+    return {
+      element: h("div", { class: "chat-header row" }, drawer, title, menu),
+      drawer,
+      show() {
+        menu.hidden = !content().length;
+        stored.hidden = !saver.session;
+      },
+    };
+  }
+
+  /** @param {boolean} open whether the list of chats is shown on a narrow screen */
+  function showDrawer(open) {
+    element.classList.toggle("drawer-open", open);
+    header.drawer.setAttribute("aria-expanded", String(open));
+    if (open) /** @type {HTMLElement} */ (list.element.querySelector("a")).focus();
+  }
+
+  /**
+   * Continues in a copy of this chat.
+   * @param {number} count of exchanges to copy
+   */
+  async function fork(count) {
+    const copied = conversation.exchanges.slice(0, count).filter((each) => each.answer.status !== "running").map((each) => structuredClone(each));
+    load("", copied);
+    showTitle();
+    saver.save(model.get());
+    announce("Forked: this is a copy.");
+  }
+
+  /**
+   * @param {number} index of an exchange
+   * @returns {import("./exchange_view.js").Actions}
+   */
+  const actions = (index) => ({
+    models: about.models,
+    resend: (question) => resend(index, question),
+    retry(name) {
+      const before = model.get();
+      if (name) model.set(name);
+      const why = resend(index, conversation.exchanges[index].question);
+      if (why) model.set(before);
+      return why;
+    },
+    busy: () => conversation.busy,
+    fork: () => fork(index + 1),
+  });
 
   /**
    * @param {number} index
@@ -113,7 +242,7 @@ export function makeChat(about) {
    */
   function resend(index, question) {
     if (conversation.busy) return "Wait for the current answer, or press Escape to stop it.";
-    if (!model.value.trim()) return "Choose a model first.";
+    if (!model.get()) return "Choose a model first.";
     if (picker.error()) return `Your own tools: ${picker.error()}`;
     conversation.truncate(index);
     while (transcript.children.length > index) transcript.lastElementChild?.remove();
@@ -123,22 +252,61 @@ export function makeChat(about) {
   }
 
   /**
-   * @param {string} id of the session to continue
-   * @param {import("./conversation.js").Exchange[]} exchanges
+   * @param {string} id of the session in which the chat is stored; empty if it is not
+   * @param {import("./conversation.js").Exchange[]} exchanges a new list, because the old one may still have to be saved
    */
-  function open(id, exchanges) {
+  function load(id, exchanges) {
     conversation.cancel();
     conversation.exchanges = exchanges;
     saver = makeSaver(id);
-    setChildren(transcript, exchanges.map((exchange, index) => new ExchangeView(exchange, (other) => resend(index, other)).element));
+    const name = exchanges.at(-1)?.answer.model;
+    if (name) model.set(name);
+    setChildren(transcript, exchanges.length ? exchanges.map((exchange, index) => new ExchangeView(exchange, actions(index)).element) : empty(suggest));
+    showAddress();
+    showTitle();
     field.focus();
   }
 
-  function clear() {
-    conversation.cancel();
-    conversation.exchanges = []; // a new list, because the old one may still have to be saved
-    saver = makeSaver();
-    setChildren(transcript, empty(suggest));
+  /** The id of the chat that is being opened; late responses for others are ignored. */
+  let opening = "";
+
+  /** @param {string} id */
+  async function open(id) {
+    opening = id;
+    setChildren(transcript, h("p", { class: "soft", role: "status" }, "Loading…"));
+    try {
+      const { exchanges } = await fetchJson(`toolspeak/sessions/${encodeURIComponent(id)}`);
+      if (opening !== id) return;
+      const unsaved = takeUnsaved(id);
+      load(id, unsaved ? [...exchanges.slice(0, unsaved.keep), ...unsaved.exchanges] : exchanges);
+      if (unsaved) {
+        saver.forget(unsaved.keep);
+        saver.save(model.get());
+      }
+      scrollToEnd();
+    } catch (error) {
+      if (opening !== id) return;
+      load("", []);
+      remember("");
+      const missing = error instanceof ApiError && error.status === 404;
+      transcript.prepend(h("p", { class: "notice warn", role: "status" }, missing ? "This chat was deleted, or it belongs to another user." : /** @type {Error} */ (error).message));
+    }
+    opening = "";
+  }
+
+  /** @param {string} rest of the address: the id of a chat, `new`, or nothing for the last chat */
+  function show(rest) {
+    showDrawer(false);
+    const id = rest || saver.session || (conversation.exchanges.length ? "" : lastChat());
+    if (id === NEW) {
+      opening = "";
+      if (saver.session || conversation.exchanges.length) load("", []);
+    } else if (id && id !== saver.session) {
+      open(id);
+    }
+    if (!opening) showAddress();
+    showTitle();
+    list.refresh().then(showTitle);
     field.focus();
   }
 
@@ -146,67 +314,126 @@ export function makeChat(about) {
     event.preventDefault();
     if (conversation.busy) return conversation.cancel();
     const question = field.value.trim();
-    model.value = model.value.trim();
-    if (!question || !model.reportValidity()) return;
+    if (!question || !model.isValid()) return;
     if (picker.error()) return picker.showError(); // do not send the question without the tools that the user entered
     field.value = "";
     send(question);
   });
   field.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing || conversation.busy) return;
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
     event.preventDefault();
+    if (conversation.busy) return announce("Wait for the current answer, or press Escape to stop it.");
     /** @type {HTMLFormElement} */ (form).requestSubmit();
   });
 
   const element = h(
     "div",
     { class: "chat" },
-    h("h1", { class: "visually-hidden" }, "Chat"),
+    list.element,
+    h("button", { type: "button", class: "drawer-shade", "aria-label": "Close the list of chats", click: () => showDrawer(false) }),
     h(
       "div",
-      { class: "fields settings" },
-      labelled("Model", model),
-      h("datalist", { id: "model-names" }, about.models.map((name) => h("option", { value: name }))),
-      makeSettings(settings),
-      picker.element,
-      makeSessions(open),
-      h("button", { type: "button", class: "quiet", click: clear }, "New chat"),
+      { class: "chat-main" },
+      h("h1", { class: "visually-hidden" }, "Chat"),
+      header.element,
+      h("div", { class: "fields settings" }, model.element, makeSettings(settings), picker.element),
+      scroller,
+      saveNotice,
+      form,
     ),
-    scroller,
-    saveNotice,
-    form,
   );
-  addEventListener("pagehide", () => saver.saveOnClose(model.value));
+  addEventListener("pagehide", () => {
+    if (ended) return;
+    storeUnsaved(saver.unsaved);
+    saver.saveOnClose(model.get());
+  });
   // On the document, so Escape stops an answer wherever the focus is.
   document.addEventListener("keydown", (event) => {
-    if (event.key === "Escape" && !event.isComposing && element.isConnected) conversation.cancel();
+    if (!element.isConnected || event.isComposing) return;
+    if (event.key === "Escape" && element.classList.contains("drawer-open")) showDrawer(false);
+    else if (event.key === "Escape") conversation.cancel();
+    else if (event.ctrlKey && event.shiftKey && event.key.toLowerCase() === "o") {
+      event.preventDefault();
+      location.hash = `#/chat/${NEW}`;
+    }
   });
-  return { element, show: () => field.focus(), end: () => saver.saveOnClose(model.value) };
+  /** Whether the user has signed out. The next one must not find anything of this chat. */
+  let ended = false;
+  const end = () => {
+    ended = true;
+    remember("");
+    saver.saveOnClose(model.get());
+  };
+  return { element, show, end };
+}
+
+/** @typedef {{session: string, keep: number, exchanges: import("./conversation.js").Exchange[]}} Unsaved */
+
+/**
+ * Stores what may be saved too late for a page that is loaded again. It is for this tab only.
+ * @param {Unsaved} unsaved
+ */
+function storeUnsaved(unsaved) {
+  try {
+    if (unsaved.session && unsaved.exchanges.length) sessionStorage.setItem(LAST_CHAT, JSON.stringify(unsaved));
+  } catch {
+    // Storage is disabled, or the answer is too large: what was saved is shown.
+  }
 }
 
 /**
- * Mode, plan and dialect of this chat, shown side by side if there is room, else in a menu.
+ * @param {string} id of a session
+ * @returns {Unsaved | null} what was not in it when this page was left
+ */
+function takeUnsaved(id) {
+  try {
+    const unsaved = /** @type {Unsaved | null} */ (JSON.parse(sessionStorage.getItem(LAST_CHAT) ?? "null"));
+    sessionStorage.removeItem(LAST_CHAT);
+    return unsaved?.session === id ? unsaved : null;
+  } catch {
+    return null;
+  }
+}
+
+/** The id of the last chat in this browser. */
+function lastChat() {
+  try {
+    return localStorage.getItem(LAST_CHAT) ?? "";
+  } catch {
+    return "";
+  }
+}
+
+/** @param {string} id of a chat */
+function remember(id) {
+  try {
+    if (id) localStorage.setItem(LAST_CHAT, id);
+    else localStorage.removeItem(LAST_CHAT);
+  } catch {
+    // If storage is disabled, the address alone tells the chat.
+  }
+}
+
+/** What each setting does. */
+const SETTINGS_HELP = /** @type {Record<string, string>} */ ({
+  mode: "Whether toolspeak makes the calls itself, or leaves them to the model.",
+  plan: "How the model is asked for calls.",
+  dialect: "The form in which the model writes calls.",
+});
+
+/**
+ * Mode, plan and dialect of this chat.
  * @param {Record<string, HTMLSelectElement>} settings
  */
 function makeSettings(settings) {
-  const title = h("span", {}, "Settings");
-  const fields = Object.entries(settings).map(([name, list]) => labelled(`${name[0].toUpperCase()}${name.slice(1)}`, list));
-  const row = h("div", { class: "settings-fields" }, fields);
-  const menu = makeMenu(title, h("div", { class: "picker card stack" }), { class: "settings-menu" });
-  const place = h("div", { class: "settings-place" }, row);
-  const narrow = matchMedia("(max-width: 40rem)");
-  const arrange = () => {
-    const inside = /** @type {HTMLElement} */ (menu.querySelector(".picker"));
-    setChildren(narrow.matches ? inside : place, row);
-    if (narrow.matches) place.replaceChildren(menu);
-  };
-  row.addEventListener("change", () => {
+  const title = h("span", {}, "Calls: automatic");
+  const fields = Object.entries(settings).map(([name, list]) => h("div", {}, labelled(`${name[0].toUpperCase()}${name.slice(1)}`, list), h("p", { class: "small soft" }, SETTINGS_HELP[name])));
+  const inside = h("div", { class: "picker card stack" }, h("p", { class: "strong" }, "How calls are made"), fields);
+  inside.addEventListener("change", () => {
     const chosen = Object.values(settings).map((list) => list.value).filter(Boolean);
-    setChildren(title, chosen.length ? chosen.join(", ") : "Settings");
+    setChildren(title, `Calls: ${chosen.length ? chosen.join(", ") : "automatic"}`);
   });
-  narrow.addEventListener("change", arrange);
-  arrange();
-  return place;
+  return makeMenu(title, inside, { class: "settings-menu" });
 }
 
 /** Example questions that need the demo tools. */

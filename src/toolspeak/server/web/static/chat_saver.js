@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * Saves chats in the server's store, if it has one: each question with its answer, once the answer has ended. If a save
- * fails, it is retried after a while or together with the next exchange.
+ * Saves chats in the server's store, if it has one: each question at once, so that the chat has an address, and its answer
+ * once that has ended. If a save fails, it is retried after a while or together with the next exchange.
  */
 
 import { fetchJson, ApiError } from "./api.js";
@@ -24,14 +24,16 @@ export class ChatSaver {
    * @param {Exchange[]} exchanges of the chat: later additions and removals are saved too
    * @param {(why: string) => void} onResult is called with the reason when a save fails, and with an empty string when all is saved
    * @param {string} [session] in which they are already stored
+   * @param {(id: string) => void} [onSaved] is called with the id of the session after each save
    */
-  constructor(enabled, exchanges, onResult, session = "") {
+  constructor(enabled, exchanges, onResult, session = "", onSaved = () => {}) {
     this._enabled = enabled;
     this._exchanges = exchanges;
     this._onResult = onResult;
     this._session = session;
-    /** @type {Exchange[]} what the session contains */
-    this._stored = session ? [...exchanges] : [];
+    this._onSaved = onSaved;
+    /** @type {{exchange: Exchange, status: string}[]} what the session contains, and the status of each answer then */
+    this._stored = session ? exchanges.map(storedState) : [];
     this._model = "";
     this._delay = FIRST_DELAY;
     /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -40,8 +42,13 @@ export class ChatSaver {
     this._last = Promise.resolve();
   }
 
+  /** The id of the session; empty until the first save. */
+  get session() {
+    return this._session;
+  }
+
   /**
-   * Saves all finished exchanges that are not saved yet. They replace what the session contains from that point on.
+   * Saves all exchanges that are not saved yet. They replace what the session contains from that point on.
    * @param {string} model
    */
   save(model) {
@@ -56,12 +63,26 @@ export class ChatSaver {
     });
   }
 
+  /** The id of the session and what is not in it yet, to restore it when the page is loaded again. */
+  get unsaved() {
+    const { count, missing } = this._missing();
+    return { session: this._session, keep: count, exchanges: missing.map(savedFields) };
+  }
+
+  /**
+   * Forgets that exchanges are stored.
+   * @param {number} count of exchanges that are
+   */
+  forget(count) {
+    this._stored.length = Math.min(this._stored.length, count);
+  }
+
   /**
    * Saves the unsaved exchanges while the page is being closed, including a partial answer, if they are short enough.
    * @param {string} model
    */
   saveOnClose(model) {
-    const { count, missing } = this._missing(true);
+    const { count, missing } = this._missing();
     if (!this._enabled || !missing.length) return;
     const body = JSON.stringify(this._body(count, missing, model));
     if (body.length > LARGEST_LAST_BODY) return;
@@ -74,12 +95,15 @@ export class ChatSaver {
   async _post() {
     for (let attempt = 1; ; attempt += 1) {
       const { count, missing } = this._missing();
+      if (missing[0]?.answer.status === "running" && this._stored[count]?.exchange === missing[0]) return ""; // its question is stored
       const before = this._exchanges.slice(0, count);
       if (!missing.length) return "";
       try {
+        const states = [...before, ...missing].map(storedState); // before the request: answers may end meanwhile
         const { id, kept: stored } = await fetchJson("toolspeak/sessions", { method: "POST", body: this._body(count, missing, this._model) });
         this._session = id;
-        this._stored = [...before, ...missing].slice(0, stored);
+        this._stored = states.slice(0, stored);
+        this._onSaved(id);
         if (stored < count + missing.length && attempt >= ATTEMPTS) return "the session is missing some messages";
       } catch (error) {
         const status = error instanceof ApiError ? error.status : 0;
@@ -92,15 +116,17 @@ export class ChatSaver {
     }
   }
 
-  /**
-   * The exchanges that are not in the session yet, and the number of exchanges before them.
-   * @param {boolean} [running] whether to include an answer that is still streaming
-   */
-  _missing(running = false) {
+  /** The exchanges that are not in the session yet, or only in part, and the number of exchanges before them. */
+  _missing() {
     let count = 0;
-    while (this._session && count < this._stored.length && this._stored[count] === this._exchanges[count]) count += 1;
-    const missing = this._exchanges.slice(count);
-    return { count, missing: running ? missing : missing.filter((each) => each.answer.status !== "running") };
+    while (this._session && this._isStored(count)) count += 1;
+    return { count, missing: this._exchanges.slice(count) };
+  }
+
+  /** @param {number} index of an exchange whose answer has ended before it was saved */
+  _isStored(index) {
+    const stored = this._stored[index];
+    return stored !== undefined && stored.exchange === this._exchanges[index] && stored.status !== "running";
   }
 
   /**
@@ -113,12 +139,15 @@ export class ChatSaver {
   }
 }
 
+/** @param {Exchange} exchange */
+const storedState = (exchange) => ({ exchange, status: exchange.answer.status });
+
 /**
  * The fields of an exchange that are saved.
  * @param {Exchange} exchange
  */
 function savedFields({ question, answer }) {
-  const { rounds, content, reasoning, input_tokens, output_tokens, plan, error, record, seconds } = answer;
+  const { rounds, content, reasoning, input_tokens, output_tokens, plan, error, record, seconds, model, why } = answer;
   const status = answer.status === "running" ? "interrupted" : answer.status;
-  return { question, answer: { rounds, content, reasoning, status, input_tokens, output_tokens, plan, error, record, seconds } };
+  return { question, answer: { rounds, content, reasoning, status, input_tokens, output_tokens, plan, error, record, seconds, model, why } };
 }

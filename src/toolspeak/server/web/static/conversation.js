@@ -4,8 +4,16 @@
  * model again, and notifies an observer of everything that happens. It is independent of the DOM.
  */
 
-import { ApiError } from "./api.js";
+import { ApiError, fetchJson } from "./api.js";
+import { schemaError } from "./schema_check.js";
 import { streamReply } from "./stream.js";
+
+/** Beginning of the result of a call whose arguments do not fit. Such a call is never run. */
+const INVALID = "invalid call: ";
+/** Number of characters in a token, on average. */
+const CHARS_PER_TOKEN = 4;
+/** Milliseconds before the record of an answer is asked for again: it is made when the answer has ended. */
+const RECORD_PAUSE = 300;
 
 /** Maximum number of rounds, after which a model that keeps calling tools is stopped. */
 const MAX_ROUNDS = 20;
@@ -26,6 +34,8 @@ const MAX_ROUNDS = 20;
  * @property {number} input_tokens
  * @property {number} output_tokens
  * @property {number | null} seconds null if unknown: sessions of agents do not record it
+ * @property {string} model
+ * @property {string} why why there was no call, if one was likely
  */
 /** @typedef {{question: string, answer: Answer}} Exchange */
 /**
@@ -40,6 +50,7 @@ const MAX_ROUNDS = 20;
  * @property {(piece: {text?: string, reasoning?: string, call?: import("./stream.js").Call}) => void} piece
  * @property {(call: CallRecord) => void} result
  * @property {(round: Round) => void} round
+ * @property {(id: string, tokens: number) => void} asking the model is asked: the id of the request, and about how many tokens it has
  * @property {(call: CallRecord, args: unknown, signal: AbortSignal) => Promise<string>} askUser asks the user for the result of a tool that has no implementation
  */
 
@@ -73,7 +84,7 @@ export class Conversation {
    */
   add(question) {
     /** @type {Answer} */
-    const answer = { rounds: [], content: "", reasoning: "", status: "running", error: "", record: "", plan: "", warnings: [], input_tokens: 0, output_tokens: 0, seconds: 0 };
+    const answer = { rounds: [], content: "", reasoning: "", status: "running", error: "", record: "", plan: "", warnings: [], input_tokens: 0, output_tokens: 0, seconds: 0, model: "", why: "" };
     const exchange = { question, answer };
     this.exchanges.push(exchange);
     return exchange;
@@ -89,9 +100,12 @@ export class Conversation {
     const { answer } = exchange;
     const running = (this._running = new AbortController());
     const began = performance.now();
+    answer.model = options.model;
     try {
       await this._rounds(answer, options, observer, running.signal);
       answer.status = "complete";
+      const mayCall = options.tools.length + options.serverTools.length > 0;
+      if (mayCall && !answer.rounds.length) answer.why = await whyNoCall(answer.record, running.signal);
     } catch (error) {
       answer.status = running.signal.aborted ? "interrupted" : "failed";
       answer.error = running.signal.aborted ? "" : /** @type {Error} */ (error).message;
@@ -112,13 +126,16 @@ export class Conversation {
       answer.content = answer.reasoning = "";
       const began = performance.now();
       const serverRounds = new ServerRounds(answer, observer);
-      const reply = await streamReply(this._body(options), { ...options.settings, server_tools: options.serverTools }, signal, (soFar, piece) => {
+      const body = this._body(options);
+      const id = randomId();
+      observer.asking(id, Math.ceil(JSON.stringify(body).length / CHARS_PER_TOKEN));
+      const reply = await streamReply(body, { ...options.settings, server_tools: options.serverTools }, signal, (soFar, piece) => {
         if (piece?.serverTool) serverRounds.handle(soFar, piece.serverTool);
         answer.content = soFar.text;
         answer.reasoning = soFar.reasoning;
         answer.record = soFar.record;
         if (piece && !piece.serverTool) observer.piece(piece);
-      });
+      }, id);
       answer.input_tokens += reply.input;
       answer.output_tokens += reply.output;
       Object.assign(answer, { record: reply.record, plan: reply.plan, warnings: reply.warnings });
@@ -147,13 +164,13 @@ export class Conversation {
     const began = performance.now();
     const tool = options.tools.find((each) => each.name === call.name);
     try {
-      const args = JSON.parse(call.arguments || "{}");
-      if (!tool) throw new Error(`there is no tool \`${call.name}\``);
+      const args = parsedArguments(call, tool);
       call.result = tool.run ? tool.run(args) : await observer.askUser(call, args, signal);
     } catch (error) {
       if (signal.aborted) throw error;
       call.failed = true;
-      call.result = `error: ${/** @type {Error} */ (error).message}`;
+      const { message } = /** @type {Error} */ (error);
+      call.result = error instanceof InvalidCall ? `${INVALID}${message}` : `error: ${message}`;
     }
     call.done = true;
     call.seconds = (performance.now() - began) / 1000;
@@ -165,6 +182,51 @@ export class Conversation {
     const tools = options.tools.map((tool) => tool.definition);
     return { model: options.model, messages: this.exchanges.flatMap(messages), ...(tools.length ? { tools } : {}) };
   }
+}
+
+/** An id that nobody can guess. */
+const randomId = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+
+class InvalidCall extends Error {}
+
+/** @param {CallRecord} call */
+export const isInvalid = (call) => call.failed && call.result.startsWith(INVALID);
+
+/**
+ * The arguments of a call. Throws InvalidCall if they do not fit its tool.
+ * @param {CallRecord} call
+ * @param {import("./tool_picker.js").ChatTool | undefined} tool
+ * @returns {any}
+ */
+function parsedArguments(call, tool) {
+  if (!tool) throw new InvalidCall(`there is no tool \`${call.name}\``);
+  let args;
+  try {
+    args = JSON.parse(call.arguments || "{}");
+  } catch {
+    throw new InvalidCall("the arguments are not JSON");
+  }
+  const why = schemaError(/** @type {any} */ (tool.definition).function.parameters, args);
+  if (why) throw new InvalidCall(why);
+  return args;
+}
+
+/**
+ * Why an answer has no call, if one was likely; else an empty string.
+ * @param {string} record
+ * @param {AbortSignal} signal
+ */
+async function whyNoCall(record, signal) {
+  for (let attempt = 0; record && attempt < 2 && !signal.aborted; attempt += 1) {
+    if (attempt) await new Promise((resolve) => setTimeout(resolve, RECORD_PAUSE));
+    try {
+      const { call_likely, trace } = await fetchJson(`toolspeak/requests/${encodeURIComponent(record)}`, { signal });
+      return call_likely ? String(trace.why_no_call) : "";
+    } catch {
+      // the request is not recorded, or not yet
+    }
+  }
+  return "";
 }
 
 /**

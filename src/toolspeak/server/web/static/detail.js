@@ -2,10 +2,13 @@
 /** The details of one request: the client's request, what was sent to the model, its answers as parsed, and a re-run. */
 
 import { drawAttempts, drawNotes } from "./attempts.js";
+import { download } from "./chat_export.js";
+import { copyButton } from "./copy.js";
 import { disclosure, h, withCode } from "./dom.js";
 import { clock, compact, plural, day, duration } from "./format.js";
 import { jsonText } from "./long_text.js";
 import { makeReplay } from "./replay.js";
+import { title, traceFile } from "./trace_file.js";
 
 /**
  * @typedef {{code: string, detail: string}} Note
@@ -58,21 +61,29 @@ function head(one) {
   const facts = [
     one.face.replaceAll("_", " "),
     one.tools === "none" ? "no tools" : `${one.tools} tools`,
-    plural(one.requests, "request upstream", "requests upstream"),
+    one.requests ? plural(one.requests, "request upstream", "requests upstream") : "not sent upstream",
+    one.user_agent,
     `${compact(one.input_tokens)} tokens in, ${compact(one.output_tokens)} out`,
   ];
   if (one.trace.contract_tokens) facts.push(`${compact(one.trace.contract_tokens)} tokens of tool instructions`);
   return h(
     "header",
     { class: "stack-tight" },
-    h("div", { class: "row" }, h("h1", {}, one.model || "no model"), one.plan && h("span", { class: "badge good" }, one.plan), one.replay_of && h("span", { class: "badge" }, "re-run")),
-    h("p", { class: "soft small" }, h("time", { title: day(one.time) }, clock(one.time)), ` · ${facts.join(" · ")}`),
+    h("h1", { dir: "auto" }, title(one)),
+    h("div", { class: "row" }, h("span", { class: "strong" }, one.model || "no model"), one.called.map((name) => h("span", { class: "badge good" }, name)), one.invalid > 0 && h("span", { class: "badge bad" }, plural(one.invalid, "invalid call")), one.plan && h("span", { class: "badge" }, one.plan), one.replay_of && h("span", { class: "badge" }, "re-run")),
+    h("p", { class: "soft small" }, h("time", { title: day(one.time) }, clock(one.time)), ` · ${facts.filter(Boolean).join(" · ")}`),
     one.trace.why && h("p", { class: "small" }, withCode(one.trace.why), " ", h("code", { class: "soft" }, one.trace.rule)),
     one.outcome === "left" && h("p", { class: "notice" }, "The client disconnected before the end, so the request was stopped."),
     one.error && h("p", { class: "notice bad" }, one.error),
-    one.trace.why_no_call && h("p", { class: "notice" }, h("span", { class: "strong" }, "Why there was no call: "), withCode(one.trace.why_no_call), " ", h("code", { class: "soft" }, one.trace.no_call_code)),
+    one.trace.why_no_call && h("p", { class: one.call_likely ? "notice" : "soft small" }, h("span", { class: "strong" }, "Why there was no call: "), withCode(one.trace.why_no_call), " ", h("code", { class: "soft" }, one.trace.no_call_code)),
     one.replay_of && h("p", { class: "small" }, "Re-run of ", h("a", { href: `#/inspector/${one.replay_of}` }, "another request"), "."),
-    h("p", { class: "soft small" }, "id ", h("code", {}, one.id)),
+    h(
+      "div",
+      { class: "row small soft" },
+      h("span", {}, "id ", h("code", {}, one.id)),
+      copyButton(() => one.id, "request id"),
+      h("button", { type: "button", class: "quiet copy", click: () => download(`toolspeak-${one.id.slice(0, 8)}.html`, "text/html", traceFile(one)) }, "Download trace"),
+    ),
   );
 }
 

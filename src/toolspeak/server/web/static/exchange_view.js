@@ -4,12 +4,15 @@
  * one line that expands to its text, calls, arguments, results and times.
  */
 
-import { fetchJson } from "./api.js";
-import { disclosure, h, labelled, setChildren, announce, withCode } from "./dom.js";
+import { isInvalid } from "./conversation.js";
+import { copyButton } from "./copy.js";
+import { disclosure, h, labelled, select, setChildren, withCode } from "./dom.js";
 import { plural, duration } from "./format.js";
+import { LiveMarkdown } from "./live_markdown.js";
 import { LiveText } from "./live_text.js";
 import { longText } from "./long_text.js";
 import { markdown } from "./markdown.js";
+import { makeWaiting } from "./waiting.js";
 
 /** Notices for answers that did not complete. */
 const STATUS = /** @type {Record<string, string>} */ ({ interrupted: "Stopped", failed: "Request failed" });
@@ -21,20 +24,31 @@ const LONG_INTERVAL = 100;
 const LONGEST_INLINE = 8000;
 
 /** @typedef {{text?: string, reasoning?: string, call?: import("./stream.js").Call}} Piece */
+/**
+ * @typedef {object} Actions what a person may do with an exchange; the texts say why it cannot be done, or are empty
+ * @property {string[]} models
+ * @property {(question: string) => string} resend with another question
+ * @property {(model: string) => string} retry with another model; the same one if empty
+ * @property {() => boolean} busy whether an answer is being written, which Escape stops
+ * @property {() => void} fork continues from here in a new chat
+ */
 
 export class ExchangeView {
   /**
    * @param {import("./conversation.js").Exchange} exchange
-   * @param {(question: string) => string} resend returns why it cannot be resent, or an empty string
+   * @param {Actions} actions
    * @param {(draw: () => void) => void} [drawing] wraps every drawing that may make the view longer
    */
-  constructor(exchange, resend, drawing = (draw) => draw()) {
+  constructor(exchange, actions, drawing = (draw) => draw()) {
     this._exchange = exchange;
-    this._resend = resend;
+    this._actions = actions;
     this._drawing = drawing;
     this._question = h("div", { class: "question" });
     this._answer = h("div", { class: "answer stack" });
-    /** @type {LiveText | null} the text that is being streamed */
+    /** @type {import("./waiting.js").Waiting | null} */
+    this._waiting = null;
+    this._request = { id: "", tokens: 0 };
+    /** @type {LiveText | LiveMarkdown | null} the text that is being streamed */
     this._growing = null;
     this._growingKind = "";
     /** @type {Map<object, LiveText>} the arguments of calls that are being streamed */
@@ -45,7 +59,7 @@ export class ExchangeView {
     this._frameRequested = false;
     this.element = h("article", { class: "exchange" }, this._question, this._answer);
     this._showQuestion();
-    if (exchange.answer.status === "running") setChildren(this._answer, h("p", { class: "soft waiting" }, "Thinking…"));
+    if (exchange.answer.status === "running") this._wait();
     else this.end();
   }
 
@@ -60,7 +74,7 @@ export class ExchangeView {
     field.value = this._exchange.question;
     const send = (/** @type {Event} */ event) => {
       event.preventDefault();
-      const why = field.value.trim() && this._resend(field.value.trim());
+      const why = field.value.trim() && this._actions.resend(field.value.trim());
       setChildren(status, why);
     };
     const back = () => {
@@ -68,11 +82,36 @@ export class ExchangeView {
       /** @type {HTMLElement | null} */ (this._question.querySelector("button"))?.focus();
     };
     const buttons = h("div", { class: "row" }, h("button", { class: "main" }, "Resend"), h("button", { type: "button", click: back }, "Cancel"));
-    setChildren(this._question, h("form", { class: "stack edit", submit: send }, labelled("Your question", field), buttons, status));
+    const keys = (/** @type {KeyboardEvent} */ event) => {
+      if (event.key === "Escape" && !this._actions.busy()) back();
+      else if (event.key === "Enter" && !event.shiftKey && !event.isComposing) send(event);
+    };
+    setChildren(this._question, h("form", { class: "stack edit", submit: send, keydown: keys }, labelled("Your question", field), buttons, status));
     field.focus();
   }
 
   // ---- streaming answer
+
+  /**
+   * @param {string} id of the request that the model is asked with
+   * @param {number} tokens
+   */
+  asking(id, tokens) {
+    this._request = { id, tokens };
+  }
+
+  /** Shows what the model does until the next piece of the answer. */
+  _wait() {
+    this._endWait();
+    this._waiting = makeWaiting(() => this._request);
+    this._answer.append(this._waiting.element);
+  }
+
+  _endWait() {
+    this._waiting?.stop();
+    this._waiting?.element.remove();
+    this._waiting = null;
+  }
 
   /** @param {Piece} piece is drawn with the next frame, together with all pieces until then */
   piece(piece) {
@@ -81,6 +120,10 @@ export class ExchangeView {
     else if (last?.reasoning && piece.reasoning) last.reasoning += piece.reasoning;
     else if (!last?.call || last.call !== piece.call) this._pieces.push({ ...piece });
     this._length += (piece.text ?? piece.reasoning ?? "").length;
+    this._requestFrame();
+  }
+
+  _requestFrame() {
     if (this._frameRequested) return;
     this._frameRequested = true;
     const frame = () => requestAnimationFrame(() => this._drawing(() => this._draw()));
@@ -93,10 +136,10 @@ export class ExchangeView {
     this._frameRequested = false;
     const pieces = this._pieces;
     this._pieces = [];
-    if (pieces.length) this._answer.querySelector(":scope > .waiting")?.remove();
+    if (pieces.length) this._endWait();
     for (const piece of pieces) {
       if (piece.call) this._liveCall(piece.call);
-      else if (piece.text) this._grow("text", piece.text);
+      else if (piece.text !== undefined) this._grow("text", piece.text);
       else if (piece.reasoning) this._grow("reasoning", piece.reasoning);
     }
   }
@@ -107,11 +150,11 @@ export class ExchangeView {
    */
   _grow(kind, text) {
     if (!this._growing || this._growingKind !== kind) {
-      this._growing = new LiveText(h("div", { class: `live ${kind}` }));
+      this._growing = kind === "text" ? new LiveMarkdown() : new LiveText(h("div", { class: `live ${kind}` }));
       this._growingKind = kind;
       this._answer.append(this._growing.element);
     }
-    this._growing.add(text);
+    if (this._growing.add(text)) this.piece({ text: "" }); // the rest is drawn in the next frame
   }
 
   /** @param {import("./stream.js").Call} call */
@@ -129,6 +172,7 @@ export class ExchangeView {
   /** @param {import("./conversation.js").CallRecord} call with its result */
   result(call) {
     this._draw();
+    this._endWait();
     this._answer.append(h("div", { class: "call result small" }, h("span", { class: "soft" }, `${call.name} returned `), call.result.length > LONGEST_INLINE ? longText(call.result) : h("span", { dir: "auto" }, call.result)), ...(call.diffs ?? []).map(drawDiff));
     this._growing = null;
   }
@@ -140,6 +184,7 @@ export class ExchangeView {
     setChildren(this._answer, lines, drawRound(round, lines.length + 1));
     this._calls.clear();
     this._growing = null;
+    this._wait();
   }
 
   /**
@@ -151,13 +196,17 @@ export class ExchangeView {
    */
   askUser(call, args, signal) {
     const field = /** @type {HTMLTextAreaElement} */ (h("textarea", { rows: 2 }));
+    this._endWait();
     return new Promise((resolve, reject) => {
       const send = (/** @type {Event} */ event) => {
         event.preventDefault();
         form.remove();
         resolve(field.value);
       };
-      const form = h("form", { class: "stack card", submit: send }, labelled(`${call.name} was called with ${JSON.stringify(args)}. What should it return?`, field), h("div", {}, h("button", { class: "main" }, "Send result")));
+      const keys = (/** @type {KeyboardEvent} */ event) => {
+        if (event.key === "Enter" && !event.shiftKey && !event.isComposing) send(event);
+      };
+      const form = h("form", { class: "stack card", submit: send, keydown: keys }, labelled(`${call.name} was called with ${JSON.stringify(args)}. What should it return?`, field), h("div", {}, h("button", { class: "main" }, "Send result")));
       signal.addEventListener("abort", () => reject(new Error("interrupted")));
       this._answer.append(form);
       field.focus();
@@ -169,6 +218,7 @@ export class ExchangeView {
   /** Shows the complete answer: rounds as lines, then the final text. The streamed text stays until that is drawn. */
   end() {
     const { answer } = this._exchange;
+    this._endWait();
     const text = answer.content ? markdown(answer.content) : null;
     if (!text?.done) return this._showEnd(text?.element);
     this._draw();
@@ -187,26 +237,30 @@ export class ExchangeView {
       answer.rounds.map((round, index) => drawRound(round, index + 1)),
       answer.reasoning && disclosure("Reasoning", () => longText(answer.reasoning), { class: "round" }),
       text,
-      answer.status in STATUS && h("p", { class: `notice ${answer.status === "failed" ? "bad" : "warn"}` }, notice(answer)),
+      answer.status in STATUS && h("p", { class: `notice ${answer.status === "failed" ? "bad" : "warn"}` }, withCode(notice(answer))),
+      answer.why && disclosure("Why was there no call?", () => h("p", { class: "small why" }, withCode(answer.why)), { class: "round" }),
       this._footer(answer),
     );
   }
 
   /** @param {import("./conversation.js").Answer} answer */
   _footer(answer) {
-    const facts = [answer.plan && `plan ${answer.plan}`, plural(answer.rounds.length + 1, "round"), tokens(answer), optionalDuration(answer.seconds)];
-    const why = h("p", { class: "notice small", role: "status", hidden: true });
-    const explain = async () => {
-      why.hidden = false;
-      setChildren(why, await whyNoCall(answer.record));
-    };
+    const rounds = answer.rounds.length && answer.status === "complete" ? plural(answer.rounds.length + 1, "round") : "";
+    const facts = [answer.model, answer.plan && `plan ${answer.plan}`, rounds, tokens(answer), optionalDuration(answer.seconds)];
+    const status = h("p", { class: "small", role: "status" });
+    const retry = (/** @type {string} */ model) => setChildren(status, this._actions.retry(model));
+    const others = select(this._actions.models, "Retry with…", { class: "retry quiet", "aria-label": "Retry with another model" });
+    others.addEventListener("change", () => others.value && retry(others.value));
     return h(
       "footer",
       { class: "about small soft" },
-      facts.filter(Boolean).join(" · "),
+      h("span", { class: "facts" }, facts.filter(Boolean).join(" · ")),
+      answer.content && copyButton(() => answer.content, "answer"),
+      h("button", { type: "button", class: "quiet retry", click: () => retry("") }, "Retry"),
+      this._actions.models.length > 1 && others,
+      h("button", { type: "button", class: "quiet", title: "Continue from here in a new chat", click: () => this._actions.fork() }, "Fork"),
       answer.record && h("a", { href: `#/inspector/${answer.record}` }, "Inspect"),
-      answer.record && answer.status === "complete" && !answer.rounds.length && h("button", { type: "button", class: "link small", click: explain }, "Why was there no call?"),
-      why,
+      status,
     );
   }
 }
@@ -236,8 +290,9 @@ function tokens({ input_tokens, output_tokens }) {
  */
 function drawRound(round, number) {
   const names = round.calls.map((call) => call.name).join(", ");
-  const failed = round.calls.some((call) => call.failed);
-  const title = [h("span", { class: "strong" }, `Round ${number}`), ` ${names} `, h("span", { class: "soft" }, optionalDuration(round.seconds)), failed && h("span", { class: "badge bad" }, "failed")];
+  const invalid = round.calls.filter(isInvalid).length;
+  const failed = round.calls.some((call) => call.failed && !isInvalid(call));
+  const title = [h("span", { class: "strong" }, `Round ${number}`), ` ${names} `, h("span", { class: "soft" }, optionalDuration(round.seconds)), invalid > 0 && [" ", h("span", { class: "badge bad" }, plural(invalid, "invalid call"))], failed && [" ", h("span", { class: "badge bad" }, "failed")]];
   return disclosure(
     title,
     () => [
@@ -247,7 +302,14 @@ function drawRound(round, number) {
         h(
           "div",
           { class: "call stack-tight" },
-          h("div", { class: "row" }, h("code", { class: "strong" }, call.name), h("span", { class: "soft small" }, duration(call.seconds))),
+          h(
+            "div",
+            { class: "row" },
+            h("code", { class: "strong" }, call.name),
+            isInvalid(call) ? h("span", { class: "badge bad" }, "invalid call") : h("span", { class: "soft small" }, duration(call.seconds)),
+            copyButton(() => JSON.stringify({ name: call.name, arguments: call.arguments }), "call", "Copy call"),
+            copyButton(() => call.result, "result", "Copy result"),
+          ),
           drawCode(call.arguments || "{}"),
           drawCode(call.result, call.failed),
           (call.diffs ?? []).map(drawDiff),
@@ -280,19 +342,4 @@ function drawDiff({ path, diff }) {
   const lines = diff.replace(/\n$/, "").split("\n");
   const drawn = lines.map((line, index) => h("span", { class: index < DIFF_HEAD ? "soft" : (DIFF_CLASSES[line[0]] ?? "") }, `${line}\n`));
   return h("pre", { class: "code small diff", dir: "ltr", role: "group", "aria-label": `Changes in ${path}` }, drawn);
-}
-
-/**
- * The reason why a request led to no call, in one line.
- * @param {string} id
- */
-async function whyNoCall(id) {
-  try {
-    const { trace, error } = await fetchJson(`toolspeak/requests/${encodeURIComponent(id)}`);
-    const line = trace.why_no_call || error || "There was a call.";
-    announce(line);
-    return withCode(line);
-  } catch (error) {
-    return `The server cannot explain this request: ${/** @type {Error} */ (error).message}`;
-  }
 }

@@ -26,6 +26,7 @@ export const percent = (share) => `${Math.round(share * 100)} %`;
  * @param {number} seconds
  */
 export function duration(seconds) {
+  if (seconds < 5e-7) return "0 s";
   if (seconds < 0.001) return `${Math.round(seconds * 1e6)} µs`;
   if (seconds < 1) return `${+(seconds * 1000).toPrecision(3)} ms`;
   if (seconds < 120) return `${seconds.toFixed(1)} s`;

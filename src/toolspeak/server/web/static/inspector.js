@@ -2,16 +2,21 @@
 /** The inspector: a live list of the server's requests, filters, and the details of one request beside it. */
 
 import { ApiError, fetchJson } from "./api.js";
+import { grouped } from "./conversations.js";
 import { makeBackLink, makeDetail } from "./detail.js";
-import { h, labelled, setChildren, select } from "./dom.js";
+import { h, setChildren, select } from "./dom.js";
 import { clock, compact, plural, duration } from "./format.js";
 import { makePoller } from "./polling.js";
+import { addShortcuts } from "./shortcuts.js";
+import { title } from "./trace_file.js";
 import { VirtualList } from "./virtual_list.js";
 
 /** Milliseconds between two polls, maximum number of requests in the list, and height of a row in pixels. */
 const POLL_INTERVAL = 1500;
 const MAX_REQUESTS = 2000;
 const ROW_HEIGHT = 76;
+/** Milliseconds after the last keystroke before the search starts. */
+const TYPING_PAUSE = 250;
 
 /**
  * @typedef {object} Line one request
@@ -19,6 +24,15 @@ const ROW_HEIGHT = 76;
  * @property {string} id
  * @property {number} time
  * @property {string} face
+ * @property {string} question the beginning of the last user message
+ * @property {string[]} results names of the tools whose results the request returns
+ * @property {string} conversation the same for all requests of a conversation
+ * @property {number} messages
+ * @property {string} user_agent
+ * @property {string} [tenant]
+ * @property {string[]} called names of the tools
+ * @property {number} invalid number of calls that cannot be run
+ * @property {boolean} call_likely whether a call is missing
  * @property {string} model
  * @property {string} plan
  * @property {string} tools
@@ -39,10 +53,11 @@ const ROW_HEIGHT = 76;
  * @property {boolean} [running] whether it is still running
  */
 
-/** @typedef {{id: string, time: number, seconds: number, face: string, model: string}} Running one request that is still running */
+/** @typedef {{id: string, time: number, seconds: number, face: string, model: string, question: string, results: string[], conversation: string, messages: number, user_agent: string}} Running one request that is still running */
+/** @typedef {{request: Line, follows: boolean, size: number}} Item a row of the list */
 
 /** Placeholder values for fields that are unknown until a request has ended. */
-const RUNNING_DEFAULTS = { number: 0, plan: "", tools: "", status: 0, requests: 0, retries: 0, calls: 0, candidates: 0, repairs: 0, warnings: [], outcome: /** @type {const} */ ("answered"), error: "", why_no_call: "", replay_of: "", input_tokens: 0, output_tokens: 0 };
+const RUNNING_DEFAULTS = { number: 0, plan: "", tools: "", status: 0, requests: 0, retries: 0, calls: 0, candidates: 0, repairs: 0, called: [], invalid: 0, call_likely: false, warnings: [], outcome: /** @type {const} */ ("answered"), error: "", why_no_call: "", replay_of: "", input_tokens: 0, output_tokens: 0 };
 const NO_TIMES = { first: 0, waited: 0, added: 0, first_token: 0, held: 0, tooled: 0 };
 
 /**
@@ -70,55 +85,80 @@ export function makeInspector(about) {
   /** The id of the open request; late responses for other requests are ignored. */
   let openId = "";
   let failed = false;
+  /** Whether the list was loaded since the search has changed. */
+  let loaded = false;
+  /** Whether the list is loaded once and then stays as it is. */
+  let stopAfterOne = false;
+  /** @type {Item[]} */
+  let items = [];
   /** Whether the open request was still running when it was opened. */
   let openedWhileRunning = false;
 
-  const filters = makeFilters(() => update());
+  const filters = makeFilters(reload, () => update(), (live) => (live ? poller.start() : poller.stop()));
   const rows = new VirtualList({
     label: "Requests, newest first",
     height: ROW_HEIGHT,
-    key: (/** @type {Line} */ line) => line.id,
-    draw: drawLine,
-    open(line, moved) {
-      const address = `#/inspector/${line.id}`;
+    key: (/** @type {Item} */ item) => item.request.id,
+    draw: drawItem,
+    open({ request }, moved) {
+      const address = `#/inspector/${request.id}`;
+      if (!moved && location.hash === address) return detail.focus();
       if (!moved) return void (location.hash = address);
       history.replaceState(null, "", address); // one step back leaves the list, even after moving through it with arrow keys
-      open(line.id);
+      open(request.id);
     },
   });
   const summary = h("p", { class: "small soft rows-summary" });
+  const nothing = h("div", { class: "nothing soft", hidden: true });
   const detail = h("section", { class: "detail", "aria-label": "Request details", tabindex: -1 });
   const element = h(
     "div",
     { class: "inspector" },
-    h("section", { class: "requests", "aria-label": "Requests" }, filters.element, summary, rows.element),
+    h("section", { class: "requests", "aria-label": "Requests" }, filters.element, summary, nothing, rows.element),
     detail,
   );
 
   function update() {
-    const busy = running.filter(filters.matches);
-    const matching = lines.filter(filters.matches);
-    rows.items = [...busy, ...matching];
+    const all = [...running, ...lines];
+    items = reuse(items, filters.isGrouped() ? grouped(all) : all.map((request) => ({ request, follows: false, size: 1 })));
+    rows.items = items;
+    const found = filters.query() ? "match" : "";
     summary.textContent = about.recording
-      ? `${plural(matching.length, "request")}${matching.length < lines.length ? ` of ${lines.length}` : ""}${busy.length ? `, ${busy.length} running` : ""}${late ? `. ${plural(late, "worker")} did not respond in time; missing requests will appear later.` : ""}`
+      ? `${plural(lines.length, "request")}${found && ` ${lines.length === 1 ? "matches" : "match"}`}${running.length ? `, ${running.length} running` : ""}${late ? `. ${plural(late, "worker")} did not respond in time; missing requests will appear later.` : ""}`
       : "Recording is off on this server, so there are no requests to show.";
+    nothing.hidden = all.length > 0 || !about.recording || !loaded;
+    rows.element.hidden = !nothing.hidden;
+    if (!nothing.hidden) setChildren(nothing, filters.query() ? noMatch() : h("p", {}, "No requests yet. Point a client at ", h("code", {}, `${location.origin}/v1`), ", or ask something in the ", h("a", { href: "#/chat" }, "chat"), "."));
+  }
+
+  const noMatch = () => [h("p", {}, "No recorded request matches."), h("button", { type: "button", click: () => filters.clear() }, "Clear the search")];
+
+  /** Loads the whole list again, because another search selects other requests. */
+  function reload() {
+    lines = running = [];
+    cursor = "";
+    loaded = false;
+    poller.start();
+    if (!filters.isLive()) stopAfterOne = true;
   }
 
   const poller = makePoller(
     async (signal) => {
       /** @type {{requests: Line[], running: Running[], next: string, late: number}} */
-      const answer = await fetchJson(`toolspeak/requests?after=${encodeURIComponent(cursor)}`, { signal });
+      const answer = await fetchJson(`toolspeak/requests?after=${encodeURIComponent(cursor)}&query=${encodeURIComponent(filters.query())}`, { signal });
       if (signal.aborted) return;
+      if (stopAfterOne) poller.stop();
+      stopAfterOne = false;
       const { requests } = answer;
-      const same = !requests.length && !failed && !running.length && !answer.running.length && late === answer.late;
+      const same = loaded && !requests.length && !failed && !running.length && !answer.running.length && late === answer.late;
       ({ next: cursor, late } = answer);
       running = answer.running.map(runningLine);
       if (same) return;
       failed = false;
+      loaded = true;
       const ids = new Set(requests.map((line) => line.id));
       lines = [...requests, ...lines.filter((line) => !ids.has(line.id))].slice(0, MAX_REQUESTS);
       lines.sort((one, two) => endTime(two) - endTime(one)); // a late worker may report older requests
-      filters.addOptions(requests);
       update();
       if (openedWhileRunning && ids.has(openId)) open(openId); // the open request has ended
     },
@@ -156,12 +196,21 @@ export function makeInspector(about) {
     detail.ariaBusy = "false";
   }
 
+  const showShortcuts = addShortcuts(element, [
+    { keys: ["j"], label: "Next request", run: () => rows.move(1) },
+    { keys: ["k"], label: "Previous request", run: () => rows.move(-1) },
+    { keys: ["Enter"], label: "Go to the details", run: () => detail.focus() },
+    { keys: ["/"], label: "Search", run: () => filters.focus() },
+  ]);
+  filters.element.append(h("button", { type: "button", class: "quiet", title: "Keyboard shortcuts (?)", "aria-label": "Keyboard shortcuts", click: showShortcuts }, "?"));
   update();
   return {
     element,
     show(rest) {
-      open(rest);
-      poller.start();
+      const wanted = rest.startsWith(QUERY) ? rest.slice(QUERY.length) : "";
+      if (wanted) filters.set(wanted);
+      open(wanted ? "" : rest);
+      if (filters.isLive() || !loaded) poller.start();
     },
     hide: poller.stop,
   };
@@ -173,67 +222,98 @@ export function makeInspector(about) {
  */
 const loadError = (error) => (error instanceof ApiError && error.status === 404 ? "This request is no longer stored, or it belongs to another user." : /** @type {Error} */ (error).message);
 
+/** The beginning of an address that contains a search. */
+const QUERY = "?";
+/** What can be listed alone, and its search term. */
+const KINDS = /** @type {Record<string, string>} */ ({ Call: "status:call", "Invalid call": "status:invalid", "Missing call": "status:nocall", Retried: "status:retry", Repaired: "status:repair", Warning: "status:warning", Error: "status:error", "Client disconnected": "status:disconnected" });
+
 /**
- * The filters of the list.
- * @param {() => void} changed
+ * The search and the switches of the list.
+ * @param {() => void} searched
+ * @param {() => void} arranged
+ * @param {(live: boolean) => void} toggled
  */
-function makeFilters(changed) {
-  const model = select([], "All models", { change: changed });
-  const plan = select([], "All plans", { change: changed });
-  const kind = select(["Warning", "Error", "Client disconnected", "Retried", "Repaired", "No tool call"], "All requests", { change: changed });
-  /** @type {Record<string, (line: Line) => boolean>} */
-  const kinds = {
-    "": () => true,
-    Warning: (line) => line.warnings.length > 0,
-    Error: (line) => line.outcome === "error",
-    "Client disconnected": (line) => line.outcome === "left",
-    Retried: (line) => line.retries > 0,
-    Repaired: (line) => line.repairs > 0,
-    "No tool call": (line) => Boolean(line.why_no_call),
-  };
-  const listed = new Set();
-  const add = (/** @type {HTMLSelectElement} */ list, /** @type {string} */ name) => {
-    const key = `${list === model} ${name}`;
-    if (!name || listed.has(key)) return;
-    listed.add(key);
-    list.append(h("option", { value: name }, name));
-  };
+function makeFilters(searched, arranged, toggled) {
+  const field = /** @type {HTMLInputElement} */ (h("input", { type: "search", autocomplete: "off", spellcheck: "false", maxlength: 200, placeholder: "Search, e.g. tool:shell status:retry", "aria-label": "Search requests", title: "Words, and tool: status: model: client: plan: id: with a value. A minus excludes." }));
+  const kind = select(Object.keys(KINDS), "All requests", { "aria-label": "Show" });
+  const live = checkbox("Live", true, () => toggled(live.box.checked));
+  const groups = checkbox("Group", true, arranged);
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
+  field.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(searched, TYPING_PAUSE);
+  });
+  kind.addEventListener("change", searched);
   return {
-    element: h("div", { class: "fields filters" }, labelled("Model", model), labelled("Plan", plan), labelled("Show", kind)),
-    /** @param {Line} line */
-    matches: (line) => (!model.value || line.model === model.value) && (!plan.value || line.plan === plan.value) && kinds[kind.value](line),
-    /** @param {Line[]} lines */
-    addOptions(lines) {
-      for (const line of lines) {
-        add(model, line.model);
-        add(plan, line.plan);
-      }
+    element: h("div", { class: "filters" }, field, kind, live.element, groups.element),
+    query: () => [KINDS[kind.value], field.value.trim()].filter(Boolean).join(" "),
+    isLive: () => live.box.checked,
+    isGrouped: () => groups.box.checked,
+    focus: () => field.focus(),
+    /** @param {string} text to search for */
+    set(text) {
+      if (field.value === text) return;
+      field.value = text;
+      searched();
+    },
+    clear() {
+      field.value = kind.value = "";
+      searched();
+      field.focus();
     },
   };
 }
 
 /**
- * @param {Line} line
+ * @param {string} label
+ * @param {boolean} checked
+ * @param {() => void} change
+ */
+function checkbox(label, checked, change) {
+  const box = /** @type {HTMLInputElement} */ (h("input", { type: "checkbox", checked, change }));
+  return { box, element: h("label", { class: "check" }, box, label) };
+}
+
+/**
+ * Keeps the items that have not changed, whose rows then stay as they are.
+ * @param {Item[]} before
+ * @param {Item[]} items
+ */
+function reuse(before, items) {
+  const known = new Map(before.map((item) => [item.request.id, item]));
+  return items.map((item) => {
+    const old = known.get(item.request.id);
+    return old && old.request === item.request && old.follows === item.follows && old.size === item.size ? old : item;
+  });
+}
+
+/**
+ * The name of a client: the first word of its user agent.
+ * @param {string} agent
+ */
+export const clientName = (agent) => (/Mozilla/.test(agent) ? "browser" : agent.split(/[\s/]/)[0]);
+
+/**
+ * @param {Item} item
  * @returns {(Node | string)[]}
  */
-function drawLine(line) {
+function drawItem({ request: line, follows, size }) {
+  const facts = [
+    line.model || "no model",
+    line.called.length > 0 && `→ ${line.called.join(", ")}`,
+    clientName(line.user_agent),
+    clock(line.time),
+    duration(line.timing.whole),
+    line.retries > 0 && plural(line.retries, "retry", "retries"),
+    line.repairs > 0 && plural(line.repairs, "repair"),
+    line.output_tokens > 0 && `${compact(line.input_tokens + line.output_tokens)} tokens`,
+    line.replay_of && "re-run",
+  ];
+  const indent = follows ? "row-follows" : "";
   return [
-    h("div", { class: "row-top" }, h("span", { class: "row-model" }, line.model || "no model"), outcome(line)),
-    h(
-      "div",
-      { class: "row-bottom" },
-      [
-        clock(line.time),
-        line.running ? "" : line.plan || "rejected",
-        duration(line.timing.whole),
-        line.retries ? plural(line.retries, "retry", "retries") : "",
-        line.repairs ? plural(line.repairs, "repair") : "",
-        line.output_tokens ? `${compact(line.input_tokens + line.output_tokens)} tokens` : "",
-        line.replay_of ? "re-run" : "",
-      ]
-        .filter(Boolean)
-        .join(" · "),
-    ),
+    h("div", { class: `row-top ${indent}` }, h("span", { class: "row-model", title: line.question, dir: "auto" }, title(line)), !follows && size > 1 && h("span", { class: "badge" }, `${size} rounds`), outcome(line)),
+    h("div", { class: `row-bottom ${indent}` }, facts.filter(Boolean).join(" · ")),
   ];
 }
 
@@ -244,6 +324,7 @@ function outcome(line) {
   if (line.status >= 400) return h("span", { class: "badge bad" }, `error ${line.status}`);
   if (line.error) return h("span", { class: "badge bad" }, "interrupted"); // the error occurred after the response had started
   if (line.calls) return h("span", { class: "badge good" }, plural(line.calls, "call"));
-  if (line.tools === "none") return h("span", { class: "badge" }, "no tools");
-  return h("span", { class: "badge" }, "no tool call");
+  if (line.invalid) return h("span", { class: "badge bad" }, plural(line.invalid, "invalid call"));
+  if (line.call_likely) return h("span", { class: "badge warn" }, "no call");
+  return h("span", { class: "badge" }, line.tools === "none" ? "no tools" : "text");
 }

@@ -5,7 +5,9 @@
  * in time slices and in sections, of which the browser lays out only the visible ones.
  */
 
+import { copyButton } from "./copy.js";
 import { h } from "./dom.js";
+import { highlight } from "./highlight.js";
 import { longText } from "./long_text.js";
 import { TimeSlice } from "./time_slice.js";
 
@@ -27,6 +29,9 @@ const HEADING = /^ {0,3}(#{1,6}) +(.*)$/;
 const ITEM = /^( {0,24})([-*+]|\d{1,9}[.)]) +(.*)$/;
 const RULE = /^ {0,3}([-*_])( *\1){2,} *$/;
 const QUOTE = /^ {0,3}> ?(.*)$/;
+const TASK = /^\[([ xX])\] +/;
+/** Formulas of their own lines, by what begins and what ends them. They are shown as they were written. */
+const FORMULA_ENDS = /** @type {Record<string, string>} */ ({ "\\[": "\\]", $$: "$$" });
 const DIVIDER = /^ {0,3}\|?( *:?-+:? *\|)+ *(:?-+:?)? *$/;
 
 /**
@@ -83,11 +88,16 @@ function* drawSections(lines, element) {
  * @param {ParentNode & Node} place
  * @returns {number} the line after it
  */
-function block(lines, at, place) {
+export function block(lines, at, place) {
   const line = lines[at];
   if (!line.trim()) return at + 1;
   const fence = FENCE.exec(line);
-  if (fence) return code(lines, at, fence[1], place);
+  if (fence) return code(lines, at, fence, place);
+  const formula = formulaEnd(lines, at);
+  if (formula) {
+    place.append(h("div", { class: "formula", dir: "ltr" }, lines.slice(at, formula).join("\n")));
+    return formula;
+  }
   const heading = HEADING.exec(line);
   if (heading) {
     place.append(h(`h${Math.min(heading[1].length + 2, 6)}`, {}, inline(heading[2])));
@@ -103,13 +113,49 @@ function block(lines, at, place) {
   return paragraph(lines, at, place);
 }
 
-/** @type {(lines: string[], at: number, marks: string, place: ParentNode & Node) => number} */
-function code(lines, at, marks, place) {
+/**
+ * The marks and the language with which a code block begins, or null.
+ * @param {string} line
+ */
+export const fenceAt = (line) => FENCE.exec(line);
+
+/**
+ * Whether a line ends a code block.
+ * @param {string} line
+ * @param {string} marks with which the block begins
+ */
+export const endsFence = (line, marks) => line.trimStart().startsWith(marks);
+
+/** @type {(lines: string[], at: number, fence: RegExpExecArray, place: ParentNode & Node) => number} */
+function code(lines, at, [, marks, language], place) {
   let end = at + 1;
-  while (end < lines.length && !lines[end].trimStart().startsWith(marks)) end += 1;
+  while (end < lines.length && !endsFence(lines[end], marks)) end += 1;
   const text = lines.slice(at + 1, end).join("\n");
-  place.append(text.length > LONG_CODE ? longText(text) : h("pre", { class: "code", tabindex: 0, dir: "ltr" }, h("code", {}, text)));
+  place.append(codeBlock(language, text.length > LONG_CODE ? longText(text) : h("pre", { class: "code", tabindex: 0, dir: "ltr" }, highlight(text, language)), () => text));
   return end + 1;
+}
+
+/**
+ * A code block with its language and a button to copy it.
+ * @param {string} language
+ * @param {HTMLElement} content
+ * @param {() => string} text
+ */
+export const codeBlock = (language, content, text) =>
+  h("div", { class: "code-block" }, h("div", { class: "code-head row apart" }, h("span", { class: "soft small" }, language || "text"), copyButton(text, "code")), content);
+
+/**
+ * The line after a formula that begins at a line; 0 if none does.
+ * @param {string[]} lines
+ * @param {number} at
+ */
+function formulaEnd(lines, at) {
+  const line = lines[at].trim();
+  const end = FORMULA_ENDS[line.slice(0, 2)];
+  if (!end) return 0;
+  if (line.length > 2 && line.endsWith(end) && line.indexOf(end, 2) === line.length - 2) return at + 1;
+  for (let next = at + 1; next < Math.min(lines.length, at + MOST_LINES); next += 1) if (lines[next].trimEnd().endsWith(end)) return next + 1;
+  return 0;
 }
 
 /** @type {(lines: string[], at: number, place: ParentNode & Node) => number} */
@@ -153,9 +199,18 @@ function list(lines, at, place) {
       last = { indent, kind, list: child };
       open.push(last);
     }
-    last.list.append(h("li", {}, inline(match[3])));
+    last.list.append(listItem(match[3]));
   }
   return at;
+}
+
+/** @param {string} text of an item, which may begin with the checkbox of a task */
+function listItem(text) {
+  const task = TASK.exec(text);
+  if (!task) return h("li", {}, inline(text));
+  const done = task[1] !== " ";
+  const box = h("input", { type: "checkbox", disabled: true, checked: done, "aria-label": done ? "done" : "to do" });
+  return h("li", { class: "task" }, box, " ", inline(text.slice(task[0].length)));
 }
 
 /**
@@ -172,11 +227,12 @@ function continuesList(lines, at) {
 /** @type {(lines: string[], at: number, place: ParentNode & Node) => number} */
 function table(lines, at, place) {
   const cells = (/** @type {string} */ line) => line.trim().replace(/^\||\|$/g, "").split("|").map((cell) => cell.trim());
-  const head = h("tr", {}, cells(lines[at]).map((cell) => h("th", {}, inline(cell))));
+  const sides = cells(lines[at + 1]).map((cell) => (cell.endsWith(":") ? (cell.startsWith(":") ? "middle" : "right") : null));
+  const head = h("tr", {}, cells(lines[at]).map((cell, column) => h("th", { class: sides[column] }, inline(cell))));
   const body = [];
   const most = at + MOST_LINES;
   for (at += 2; at < Math.min(most, lines.length) && lines[at].includes("|"); at += 1) {
-    body.push(h("tr", {}, cells(lines[at]).map((cell) => h("td", {}, inline(cell)))));
+    body.push(h("tr", {}, cells(lines[at]).map((cell, column) => h("td", { class: sides[column] }, inline(cell)))));
   }
   place.append(h("div", { class: "wide", tabindex: 0 }, h("table", {}, h("thead", {}, head), h("tbody", {}, body))));
   return at;
@@ -225,7 +281,10 @@ export function inline(text, depth = 0) {
     return match;
   };
   while (at < text.length) {
-    if (text[at] === "\\" && /[\\`*_~[\]!#>-]/.test(text[at + 1] ?? "")) {
+    const formula = formulaAt(text, at, closer);
+    if (formula) {
+      take(formula, h("span", { class: "formula" }, text.slice(at, formula)));
+    } else if (text[at] === "\\" && /[\\`*_~[\]!#>-]/.test(text[at + 1] ?? "")) {
       take(at + 2, text[at + 1]);
     } else if (text[at] === "`") {
       const end = closer("`", at + 1);
@@ -245,6 +304,25 @@ export function inline(text, depth = 0) {
   }
   if (plain < text.length) out.push(text.slice(plain));
   return out;
+}
+
+/**
+ * The position after a formula in a line, such as `\\(a_1\\)` or `$a_1$`; 0 if there is none. Prices are not formulas.
+ * @param {string} text
+ * @param {number} at
+ * @param {(mark: string, from: number) => number} closer
+ */
+function formulaAt(text, at, closer) {
+  if (text[at] === "\\" && (text[at + 1] === "(" || text[at + 1] === "[")) {
+    const end = closer(text[at + 1] === "(" ? "\\)" : "\\]", at + 2);
+    return end < 0 ? 0 : end + 2;
+  }
+  if (text[at] !== "$") return 0;
+  const mark = text[at + 1] === "$" ? "$$" : "$";
+  const begin = at + mark.length;
+  const end = /\s/.test(text[begin] ?? " ") ? -1 : closer(mark, begin);
+  if (end <= begin || /\s/.test(text[end - 1]) || /[\d\w]/.test(text[end + mark.length] ?? " ") || /\w/.test(text[at - 1] ?? " ")) return 0;
+  return end + mark.length;
 }
 
 /**

@@ -29,6 +29,7 @@ export function makeReplay(one, about) {
     try {
       const rerun = await fetchJson(`toolspeak/requests/${encodeURIComponent(one.id)}/replay`, { method: "POST", body: settings });
       setChildren(result, compare(one, rerun));
+      result.scrollIntoView({ block: "start" });
       announce("Re-run complete.");
     } catch (error) {
       setChildren(result, h("p", { class: "notice bad" }, /** @type {Error} */ (error).message));

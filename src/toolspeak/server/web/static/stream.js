@@ -26,13 +26,14 @@ import { TimeSlice } from "./time_slice.js";
  * @param {Record<string, string | string[]>} settings
  * @param {AbortSignal} signal
  * @param {(reply: StreamedReply, piece: Piece | null) => void} onPiece
+ * @param {string} id by which the server recognises the request while it runs
  * @returns {Promise<StreamedReply>}
  */
-export async function streamReply(body, settings, signal, onPiece) {
+export async function streamReply(body, settings, signal, onPiece, id) {
   const response = await request("v1/chat/completions", {
     method: "POST",
     signal,
-    headers: { "content-type": "application/json", ...(Object.values(settings).some((value) => value.length) && { "x-toolspeak-settings": ascii(settings) }) },
+    headers: { "content-type": "application/json", "x-request-id": id, ...(Object.values(settings).some((value) => value.length) && { "x-toolspeak-settings": ascii(settings) }) },
     body: JSON.stringify({ ...body, stream: true, stream_options: { include_usage: true } }),
   });
   if (!response.ok || !response.body) throw await errorFrom(response);

@@ -1,7 +1,7 @@
 // @ts-check
 /**
  * A virtual list of any length: only the visible rows are in the document. It behaves like a list box: the arrow, Home,
- * End and Page keys move the selection, and Enter opens the selected row.
+ * End and Page keys, j and k move the selection, and Enter opens the selected row.
  */
 
 import { h, setChildren } from "./dom.js";
@@ -132,6 +132,18 @@ export class VirtualList {
     if (item) this._open(item, false);
   }
 
+  /**
+   * Opens the next row, or the one before.
+   * @param {number} step
+   */
+  move(step) {
+    if (!this._items.length) return;
+    const at = this._items.findIndex((item) => this._key(item) === this._selected);
+    const to = Math.max(0, Math.min(this._items.length - 1, at + step));
+    this._reveal(to);
+    this._open(this._items[to], true);
+  }
+
   /** @param {KeyboardEvent} event */
   _onKeydown(event) {
     const page = Math.max(1, Math.floor(this.element.clientHeight / this._height) - 1);
@@ -139,9 +151,7 @@ export class VirtualList {
     const at = this._items.findIndex((item) => this._key(item) === this._selected);
     if (event.key in steps && this._items.length) {
       event.preventDefault();
-      const to = Math.max(0, Math.min(this._items.length - 1, at + steps[event.key]));
-      this._reveal(to);
-      this._open(this._items[to], true);
+      this.move(steps[event.key]);
     } else if ((event.key === "Enter" || event.key === " ") && at >= 0) {
       event.preventDefault();
       this._open(this._items[at], false);
