@@ -359,3 +359,9 @@ def test_an_interrupt_ends_it_in_order(times: int):
     assert process.returncode == 130
     assert "interrupted" in told
     assert times == 2 or "Resume: toolspeak run --session" in told
+
+
+def test_control_sequences_of_a_model_do_not_reach_a_pipe():
+    with served(Played("\x1b[2J\x1b]0;title\x07Three crowns.")) as url:
+        result = run("What does bread cost?", "--upstream", url, "--no-store")
+    assert result.stdout == "[2J]0;titleThree crowns.\n"

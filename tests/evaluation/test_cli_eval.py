@@ -199,7 +199,7 @@ def test_errors_are_told_by_the_exit_status(after: int, status: int):
         (("--model", "openai:m", "--category", "simple_python"), "unknown category `simple_python` in builtin"),
         (("--model", "openai:m", "--base-url", "ftp://x"), "http://"),
         (("--model", "openai:m", "--limit", "0"), "--limit"),
-        (("--model", "openai:m", "--part", "3/2"), "'3/2' is not of the form K/N"),
+        (("--model", "openai:m", "--part", "3/2"), "`3/2` is not of the form K/N"),
         (
             ("--model", "openai:m", "--adapter", "file"),
             "--adapter needs an embedded model, but `openai:m` is not one",

@@ -1,23 +1,71 @@
 """The command line: `toolspeak COMMAND`.
 
 The only part of toolspeak that prints. Each command is a module of this package, imported on first use to keep
-startup fast. To add a command, write its module and list it in `_COMMANDS`.
+startup fast. To add a command, write its module and list it in `_SECTIONS`.
 Exit status: 0 success, 1 failure, 2 invalid command line or input.
 """
 
+import re
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from importlib import import_module
+from typing import Any
 
 import click
 
+from .. import __version__
+from ..core.text import suggestion
+from ._io import CliError, CommandGroup, colours
+
 __all__ = ["main"]
 
-#: The commands. Each is defined as `command` by the module of its name.
-_COMMANDS = """chat config doctor engine env eval explain keys launch mcp page parse probe replay run serve sessions
-strategy trust undo""".split()
+#: The commands with their summaries, so that `--help` imports none of them. Each is defined as `command` by the module
+#: of its name.
+_SECTIONS = {
+    "Start": {
+        "serve": "Run the proxy and its web page",
+        "run": "Run an agent on one task",
+        "chat": "Chat with an agent that uses tools",
+        "undo": "Restore the files that an agent changed",
+    },
+    "Understand": {
+        "explain": "Show what happened to a request",
+        "replay": "Re-run a request with other settings",
+        "doctor": "Check the upstreams and suggest fixes",
+        "probe": "Measure what a model can do",
+        "strategy": "Show how a model's tool calls are handled",
+        "parse": "Extract tool calls from text as JSON",
+    },
+    "Measure": {
+        "eval": "Measure how well a model calls tools",
+    },
+    "Connect": {
+        "launch": "Start a client connected to toolspeak",
+        "env": "Print the settings that connect a client",
+        "page": "Print a one-time link to the web page",
+        "keys": "Create, list and revoke API keys",
+        "mcp": "Manage MCP servers and approve their tools",
+    },
+    "Manage": {
+        "config": "Show the configuration",
+        "trust": "Trust a project's toolspeak.toml",
+        "sessions": "List, show and export agent sessions",
+        "engine": "Show or build the embedded model's engine",
+    },
+}
+_COMMANDS = {name: text for section in _SECTIONS.values() for name, text in section.items()}
+_FIRST_STEPS = {
+    "toolspeak serve": "start the proxy and its web page",
+    'toolspeak run "List the files here"': "see an agent use tools",
+    "toolspeak doctor": "check your models",
+    "toolspeak --help": "list all commands",
+}
+_WIDTH = 40  # maximum width of these commands on the start screen
 
 
-class _LazyGroup(click.Group):
-    """Command group that imports a command only when it runs or is listed."""
+class _MainGroup(CommandGroup):
+    """Command group that imports a command only when it runs, and reports click's errors in toolspeak's style."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -25,8 +73,51 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         return import_module(f"toolspeak.cli.{cmd_name}").command if cmd_name in _COMMANDS else None
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        width = max(map(len, _COMMANDS))
+        for title, section in _SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{name:<{width}}", text) for name, text in section.items()])
 
-@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="toolspeak", message="%(prog)s %(version)s")
-def main() -> None:
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        with _usage_errors_in_one_style():
+            return super().make_context(*args, **{"color": colours(), **extra})
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _usage_errors_in_one_style():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _usage_errors_in_one_style() -> Generator[None]:
+    try:
+        yield
+    except click.exceptions.NoArgsIsHelpError:
+        raise
+    except click.UsageError as error:
+        text, hint = error.message, f"see `{error.ctx.command_path if error.ctx else 'toolspeak'} --help`"
+        if isinstance(error, click.NoSuchOption):
+            hint = suggestion(error.option_name, error.possibilities or (), hint)
+        else:
+            text = error.format_message()
+        text = re.sub(r"'([^'\n]+)'", r"`\1`", text).rstrip(".")
+        raise CliError(f"{text[:1].lower()}{text[1:]}", hint=hint) from None
+
+
+@click.group(cls=_MainGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="%(prog)s %(version)s")
+@click.pass_context
+def main(context: click.Context) -> None:
     """Tool calling for any language model."""
+    if context.invoked_subcommand is not None:
+        return
+    if not sys.stdout.isatty():
+        click.echo(context.get_help(), err=True)
+        context.exit(2)
+    click.echo(f"{click.style(f'toolspeak {__version__}', bold=True)} - tool calling for any language model\n")
+    screen = context.make_formatter()
+    with screen.indentation():
+        screen.write_dl([(click.style(title, bold=True), " · ".join(section)) for title, section in _SECTIONS.items()])
+    with screen.section("First steps"):
+        screen.write_dl([(click.style(command, fg="cyan"), text) for command, text in _FIRST_STEPS.items()], _WIDTH)
+    click.echo(screen.getvalue(), nl=False)

@@ -6,6 +6,7 @@ causes a traceback.
 
 import codecs
 import json
+import os
 import re
 import sys
 from collections.abc import Generator, Iterator
@@ -15,10 +16,14 @@ from typing import IO, Any, BinaryIO
 
 import click
 
+from ..core.text import printable, suggestion
 from ..errors import ToolspeakError
 
 #: Maximum size of one read. A pipe returns whatever is available.
 _CHUNK_BYTES = 64 * 1024
+
+NEWLINE_AND_TAB = "\n\t"  # the control characters that output keeps
+_WHOLE = 200  # maximum length of a command's summary, more than any has
 
 #: Matches invalid bytes as decoded by `surrogateescape`. Valid UTF-8 never decodes to these characters.
 _ESCAPED_BYTE = re.compile("[\udc80-\udcff]")
@@ -37,9 +42,39 @@ class CliError(click.ClickException):
         self.hint = hint
 
     def show(self, file: IO[Any] | None = None) -> None:
-        click.echo(f"error: {self.message}", file=file, err=file is None)
-        if self.hint:
-            click.echo(f"hint: {self.hint}", file=file, err=file is None)
+        print_error(self.message, self.hint, file)
+
+
+def print_error(message: str, hint: str = "", file: IO[Any] | None = None) -> None:
+    """Print an error and its hint on stderr, or to `file`. Control characters are removed: models can send some."""
+    for label, text, colour in (("error:", message, "red"), ("hint:", hint, "cyan")):
+        if text:
+            line = f"{click.style(label, fg=colour, bold=True)} {printable(text, '', NEWLINE_AND_TAB)}"
+            click.echo(line, file=file, err=file is None, color=colours())
+
+
+def colours() -> bool | None:
+    """Return False if the user wants no colours, and None if the kind of output decides."""
+    environment = os.environ  # noqa: TID251 - a convention of terminals, not a setting
+    return False if environment.get("NO_COLOR") or environment.get("TERM") == "dumb" else None
+
+
+class CommandGroup(click.Group):
+    """Group of commands with whole summaries and suggestions for mistyped names."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if not name.startswith("-") and self.get_command(ctx, name) is None:
+            hint = suggestion(name, self.list_commands(ctx), f"`{ctx.command_path} --help` lists the commands")
+            raise CliError(f"unknown command `{name}`", hint=hint)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, each.get_short_help_str(_WHOLE)) for name, each in commands if each])
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import msgspec
 from ..config import Config, Setting, load
 from ..core.text import printable
 from ..plugins import Plugins
-from ._io import usage_errors, write_json
+from ._io import CommandGroup, usage_errors, write_json
 
 _EXAMPLES = """\b
 Examples:
@@ -20,7 +20,7 @@ Examples:
 """
 
 
-@click.group("config")
+@click.group("config", cls=CommandGroup)
 def command() -> None:
     """Show the configuration."""
 

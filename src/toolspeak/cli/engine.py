@@ -8,7 +8,7 @@ import click
 
 from ..config import load
 from ..upstreams.embedded.engine_build import EngineBuilder, has_byte_products, installed_info, missing, would_help
-from ._io import CliError, usage_errors, write_json
+from ._io import CliError, CommandGroup, usage_errors, write_json
 
 _EXAMPLES = """\b
 Examples:
@@ -19,7 +19,7 @@ Examples:
 """
 
 
-@click.group("engine", epilog=_EXAMPLES)
+@click.group("engine", cls=CommandGroup, epilog=_EXAMPLES)
 def command() -> None:
     """Show the embedded model's engine, or build a faster one."""
 

@@ -21,7 +21,7 @@ import msgspec
 from .. import __version__
 from ..client import AsyncClient
 from ..config import Config, redacted_url
-from ..core.text import printable
+from ..core.text import suggestion
 from ..dialects.registry import dialect as dialect_named
 from ..engine.planning.strategy import DEFAULT_RETRIES, MAX_RETRIES, Emulation, Mode, Settings
 from ..evaluation.bfcl import CATEGORIES
@@ -31,7 +31,7 @@ from ..evaluation.results_file import CaseResult, EvalSetting, ResultsFile, file
 from ..evaluation.runner import EvalRun, Work
 from ..evaluation.statistics import ALL
 from ..evaluation.variants import CallVariant, parse_variants
-from ._io import CliError, write_json
+from ._io import CliError, print_error, write_json
 from .config import load_config, usage_errors
 from .first_run import prepare_embedded
 
@@ -196,7 +196,7 @@ def _selected_cases(options: _EvalOptions, suite: Suite) -> list[EvalCase]:
     categories = list(CATEGORIES) if options.suite == "bfcl" else list(in_suite)
     unknown = [name for name in options.category if name not in categories]
     if unknown:
-        raise CliError(f"unknown category `{unknown[0]}` in {suite.name}", hint=f"use {', '.join(categories)}")
+        raise CliError(f"unknown category `{unknown[0]}` in {suite.name}", hint=suggestion(unknown[0], categories))
     return [case for case in suite.cases if not options.category or case.category in options.category]
 
 
@@ -367,9 +367,9 @@ def _show(report: EvalReport, options: _EvalOptions) -> None:
 
 def _report_errors(journal: ResultsFile, work: Work, count: int) -> None:
     first = next(each for setting, cases in work for each in journal.of(setting, _ids(cases)) if each.error)
-    # Remove control characters, because the error contains server output.
-    click.echo(f"error: {count} cases failed; the first was {first.case}: {printable(first.error, ' ')}", err=True)
-    click.echo("hint: run the same command to retry them", err=True)
+    print_error(
+        f"{count} cases failed; the first was {first.case}: {first.error}", "run the same command to retry them"
+    )
 
 
 class EvalProgress:

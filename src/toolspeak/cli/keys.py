@@ -10,7 +10,7 @@ import msgspec
 
 from ..config import load
 from ..server.access.api_keys import ApiKeys
-from ._io import CliError, write_json
+from ._io import CliError, CommandGroup, write_json
 from .config import usage_errors
 
 _EXAMPLES = """\b
@@ -22,7 +22,7 @@ Examples:
 """
 
 
-@click.group("keys", epilog=_EXAMPLES)
+@click.group("keys", cls=CommandGroup, epilog=_EXAMPLES)
 def command() -> None:
     """Manage API keys for `toolspeak serve`."""
 

@@ -23,7 +23,7 @@ from ..runtime.learning import UseStore
 from ..runtime.model_resolution import ResolvedModel, resolve_model
 from ..runtime.probe_cache import ProbeStore, StoredProbe, apply_result, probe_target
 from ..runtime.prober import measure
-from ._io import CliError, write_json
+from ._io import CliError, print_error, write_json
 from .config import load_config, usage_errors
 
 _UNREACHABLE, _NO_TOOLS = 1, 3
@@ -106,8 +106,8 @@ def _run_probe(reached: ResolvedModel, store: ProbeStore, full: bool) -> StoredP
     if sys.stderr.isatty():
         click.echo("\r\x1b[K", err=True, nl=False)
     if verdict.unreachable:
-        click.echo(f"error: cannot reach {reached}: {verdict.unreachable}", err=True)
-        click.echo("hint: check the base URL and the API key, and that the server is running", err=True)
+        hint = "check the base URL and the API key, and that the server is running"
+        print_error(f"cannot reach {reached}: {verdict.unreachable}", hint)
         sys.exit(_UNREACHABLE)
     return store.record_measurement(place, verdict)
 

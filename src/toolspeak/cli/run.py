@@ -19,7 +19,7 @@ from ..agent.events import AgentEvent, AgentResult, WorkFinished
 from ..errors import UsageError
 from ..tools.approval import ApprovalAnswer, ApprovalDecision, Question
 from ..tools.wrappers import is_untrusted
-from ._io import read_text
+from ._io import print_error, read_text
 from .agent_options import AgentKit, CommandOptions, agent_kit, agent_options, make_client
 from .agent_screen import LineScreen, PromptGuard, ask_on_terminal, clean, limit_reached
 from .config import print_notes, usage_errors
@@ -123,7 +123,7 @@ def reported_failures() -> Generator[None]:
     except OSError as error:
         where = f": {error.filename}" if error.filename else ""
         with suppress(OSError):
-            click.echo(f"error: {error.strerror or error}{where}", err=True)
+            print_error(f"{error.strerror or error}{where}")
         _discard_output()
         sys.exit(_FAILED)
 
@@ -180,7 +180,7 @@ def _print(result: AgentResult, live: bool) -> None:
     last = [record.result for round_ in result.rounds[-1:] for record in round_.calls]
     final = any(each is not None and each.content == result.content for each in last)
     if result.content and (not live or final):
-        click.echo(clean(result.content) if sys.stdout.isatty() else result.content)
+        click.echo(clean(result.content))
 
 
 def _exit_status(result: AgentResult) -> int:

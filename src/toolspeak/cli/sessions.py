@@ -19,7 +19,7 @@ from ..core.text import REPLACEMENT, printable
 from ..core.types import Message
 from ..engine.rounds.transcript import Answer, CallRecord, Entry
 from ..errors import NoStoreError
-from ._io import CliError, write_json
+from ._io import CliError, CommandGroup, write_json
 from .config import usage_errors
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _MAX_CHARS = 2_000
 _MAX_DIFF_LINES = 200
 
 
-@click.group("sessions", epilog=_EXAMPLES)
+@click.group("sessions", cls=CommandGroup, epilog=_EXAMPLES)
 @click.option("--store", "url", metavar="URL", help="sqlite:///PATH or postgresql://...  [default: configured]")
 @click.option("--owner", default="", metavar="NAME", help="Owner of the sessions.  [default: none]")
 @click.pass_context

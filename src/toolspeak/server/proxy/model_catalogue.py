@@ -8,10 +8,10 @@ only when a client requests the list, never during a model request.
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from difflib import get_close_matches
 
 import msgspec
 
+from ...core.text import suggestion
 from ...core.types import JSONValue, is_array, is_object
 from ...engine.planning.capabilities import best_pattern
 from ...errors import ConfigError, ToolspeakError, UpstreamError, UsageError
@@ -21,7 +21,6 @@ from ...upstreams.http.thin_transport import HttpUpstream
 #: Maximum length of a model name, and the part compared for suggestions, which takes quadratic time.
 _MAX_NAME_CHARS = 256
 _COMPARED_CHARS = 64
-_MAX_SUGGESTIONS = 3  # maximum number of suggestions for an unknown name
 _OLLAMA_TAG = ":latest"  # tag that Ollama's clients add to names without a tag
 
 #: Time for which a model list is cached, and timeout for querying an upstream.
@@ -95,8 +94,7 @@ class ModelCatalogue:
             return location
         display_name = f"`{name[:_COMPARED_CHARS]}`" if name else "no model"
         names = self.names(lambda location: permits(location) and shows(location))
-        near = " or ".join(f"`{each}`" for each in get_close_matches(name[:_COMPARED_CHARS], names, _MAX_SUGGESTIONS))
-        hint = f"did you mean {near}?" if near else "GET /v1/models lists the models"
+        hint = suggestion(name, names, "GET /v1/models lists the models")
         raise UnknownModel(f"unknown model {display_name}" if name else "the request has no `model`", hint=hint)
 
     def _locate(self, name: str) -> ModelLocation | None:
