@@ -12,12 +12,15 @@ import sys
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
 import click
 
 from ..core.text import printable, suggestion
 from ..errors import ToolspeakError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 #: Maximum size of one read. A pipe returns whatever is available.
 _CHUNK_BYTES = 64 * 1024
@@ -49,7 +52,7 @@ def print_error(message: str, hint: str = "", file: IO[Any] | None = None) -> No
     """Print an error and its hint on stderr, or to `file`. Control characters are removed: models can send some."""
     for label, text, colour in (("error:", message, "red"), ("hint:", hint, "cyan")):
         if text:
-            line = f"{click.style(label, fg=colour, bold=True)} {printable(text, '', NEWLINE_AND_TAB)}"
+            line = f"{click.style(label, fg=colour, bold=True)} {clean(text)}"
             click.echo(line, file=file, err=file is None, color=colours())
 
 
@@ -57,6 +60,27 @@ def colours() -> bool | None:
     """Return False if the user wants no colours, and None if the kind of output decides."""
     environment = os.environ  # noqa: TID251 - a convention of terminals, not a setting
     return False if environment.get("NO_COLOR") or environment.get("TERM") == "dumb" else None
+
+
+def clean(text: str) -> str:
+    """Remove terminal control characters from untrusted text."""
+    return printable(text, "", NEWLINE_AND_TAB)
+
+
+def print_answer(text: str) -> None:
+    """Print an answer on stdout: as Markdown on a terminal, else as it is without control characters."""
+    if not sys.stdout.isatty():
+        click.echo(clean(text))
+        return
+    from rich.console import Console
+
+    Console().print(as_markdown(text))
+
+
+def as_markdown(text: str) -> "RenderableType":
+    from rich.markdown import Markdown
+
+    return Markdown(clean(text.strip()), hyperlinks=False)  # a link must show where it leads
 
 
 class CommandGroup(click.Group):

@@ -104,6 +104,8 @@ def agent_options(command: Callable[..., None]) -> Callable[..., None]:
         options = CommandOptions(**{name: values.pop(name) for name in CommandOptions.__struct_fields__})
         if options.verbose:
             logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+        else:  # the command reports failures itself
+            logging.getLogger("toolspeak.agent").addHandler(logging.NullHandler())
         command(options=options, **values)
 
     return wrapped

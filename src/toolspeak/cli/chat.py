@@ -22,9 +22,9 @@ from ..errors import ConfigError, ToolspeakError, UsageError
 from ..store.session_interface import copy_entries
 from ..tools.approval import ApprovalAnswer, Question
 from . import agent_screen
-from ._io import print_error
+from ._io import clean, print_error
 from .agent_options import AgentKit, CommandOptions, agent_kit, agent_options, make_client
-from .agent_screen import PROMPT, LineScreen, LiveScreen, PromptGuard, clean
+from .agent_screen import PROMPT, LineScreen, LiveScreen, PromptGuard
 from .config import print_notes
 from .run import interruptible, reported_failures
 

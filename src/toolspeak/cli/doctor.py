@@ -6,23 +6,21 @@ Findings go to stdout as they arrive, progress to stderr if it is a terminal.
 from __future__ import annotations
 
 import asyncio
-import sys
 from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
-from ..config import Config
 from ..core.text import REPLACEMENT, printable
 from ._io import write_json
 from .config import load_config, usage_errors
+from .spinner import Spinner
 
 if TYPE_CHECKING:
     from ..doctor import CheckResult, DoctorTarget
 
 _PROTOCOLS = ["openai", "openai_responses", "anthropic", "gemini", "ollama"]
 _COLOURS = {"ok": "green", "note": "yellow", "fail": "red", "skipped": "bright_black"}
-_ERASE = "\r\x1b[K"  # terminal codes that return to the start of the line and clear it
 
 _EXAMPLES = """\b
 Exit status:
@@ -55,7 +53,7 @@ def command(upstream: str, protocol: str | None, model: str, timeout: float, as_
     with usage_errors():
         config = load_config({"protocol": protocol} if protocol else None)
         targets = doctor_targets(config, upstream, model, max(1.0, timeout))
-    output = _FindingsPrinter(config, as_json)
+    output = _FindingsPrinter(as_json)
     results = asyncio.run(_run_checks(targets, output))
     broken = any(failed(findings) for _, findings in results)
     if as_json:
@@ -90,26 +88,23 @@ def _about(target: DoctorTarget) -> dict[str, str]:
 class _FindingsPrinter:
     """Prints findings as text; prints nothing in JSON mode."""
 
-    def __init__(self, config: Config, silent: bool) -> None:
+    def __init__(self, silent: bool) -> None:
         self._silent = silent
-        self._colour = False if config.environment().get("NO_COLOR") else None
-        self._terminal = sys.stderr.isatty()
+        self._spinner = Spinner()
 
     def _echo(self, text: str) -> None:
+        self._spinner.hide()
         if not self._silent:
-            click.echo(text, color=self._colour)
+            click.echo(text)
 
     def progress(self, check: str) -> None:
-        if self._terminal:
-            click.echo(f"{_ERASE}  ...   {check}", nl=False, err=True)
+        self._spinner.show(check)
 
     def begin(self, target: DoctorTarget) -> None:
         model = f", model {target.model}" if target.model else ""
         self._echo(click.style(f"{target.name} at {target.where}{model}", bold=True))
 
     def finding(self, finding: CheckResult) -> None:
-        if self._terminal:
-            click.echo(_ERASE, nl=False, err=True)
         status = click.style(f"{finding.status:<8}", fg=_COLOURS[finding.status])
         self._echo(f"  {status}{finding.check:<15}{printable(finding.says, REPLACEMENT)}")
         if finding.fix:

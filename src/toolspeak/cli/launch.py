@@ -108,8 +108,10 @@ def _models(server: ServerAddress) -> list[str]:
         hint = "put your key into an environment variable and add --key-env VARIABLE" if error.code == 401 else ""
         raise CliError(f"the server at {server.url} returned HTTP {error.code}", hint=hint) from None
     except OSError as error:
+        reason = getattr(error, "reason", error)
+        reason = getattr(reason, "strerror", None) or reason
         hint = "start `toolspeak serve`, or pass its address with --url"
-        raise CliError(f"cannot connect to {server.url}: {getattr(error, 'reason', error)}", hint=hint) from None
+        raise CliError(f"cannot connect to {server.url}: {reason}", hint=hint) from None
     except (ValueError, TypeError, KeyError):
         hint = "pass the address of `toolspeak serve` with --url"
         raise CliError(f"{server.url} is not a toolspeak server", hint=hint) from None

@@ -21,6 +21,7 @@ from ._io import write_json
 from ._recorded_requests import find, replay_on_server, safe
 from .config import load_config, usage_errors
 from .explain import report_lines
+from .spinner import Spinner
 
 _EXAMPLES = """\b
 Examples:
@@ -66,10 +67,11 @@ def command(identifier: str, as_json: bool, upstream: str, protocol: str | None,
         config = load_config({"protocol": protocol} if protocol else None)
         match = find(config, identifier)
         original = match.recording
-        if match.server is not None and not upstream:
-            replay = replay_on_server(match.server, original["id"], changes)
-        else:
-            replay = _replay_locally(config, original, changes, upstream)
+        with Spinner("asking the model"):
+            if match.server is not None and not upstream:
+                replay = replay_on_server(match.server, original["id"], changes)
+            else:
+                replay = _replay_locally(config, original, changes, upstream)
     if as_json:
         write_json(replay, indent=2)
     else:

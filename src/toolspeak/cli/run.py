@@ -19,9 +19,9 @@ from ..agent.events import AgentEvent, AgentResult, WorkFinished
 from ..errors import UsageError
 from ..tools.approval import ApprovalAnswer, ApprovalDecision, Question
 from ..tools.wrappers import is_untrusted
-from ._io import print_error, read_text
+from ._io import clean, print_answer, print_error, read_text
 from .agent_options import AgentKit, CommandOptions, agent_kit, agent_options, make_client
-from .agent_screen import LineScreen, PromptGuard, ask_on_terminal, clean, limit_reached
+from .agent_screen import LineScreen, PromptGuard, ask_on_terminal, limit_reached
 from .config import print_notes, usage_errors
 
 _FAILED, _LIMIT, _INTERRUPTED = 1, 3, 130
@@ -61,8 +61,7 @@ def command(task: str, session: str, as_json: bool, options: CommandOptions) -> 
 
 async def _run_task(task: str, session: str, as_json: bool, options: CommandOptions) -> AgentResult:
     client, config = make_client(options)
-    live = sys.stdout.isatty() and not as_json
-    screen = LineScreen(partial(click.echo, err=True), live=live)
+    screen = LineScreen(partial(click.echo, err=True))
     guard = PromptGuard(_json if as_json else screen.show, screen.pause)
     ask = partial(_ask, guard) if sys.stdin.isatty() and sys.stderr.isatty() else None
     async with agent_kit(client, config, options, ask) as kit:
@@ -71,11 +70,12 @@ async def _run_task(task: str, session: str, as_json: bool, options: CommandOpti
         refused = [decision for decision in kit.approval.decisions if decision.by == "nobody"]
         foreign = frozenset(each.tool.name for each in kit.tools if is_untrusted(each))
         persistent, yes = kit.is_persistent, kit.yes
-    if not as_json:
-        _print(result, live)
+    if not as_json and result.content:
+        print_answer(result.content)
     if refused:
         click.echo(_refused_text(refused, yes, foreign), err=True)
-    if result.status != "complete" and persistent:
+    resumable = result.status == "interrupted" or (result.status == "failed" and result.rounds)
+    if resumable and persistent:
         click.echo(f"Resume: toolspeak run --session {result.session}", err=True)
     return result
 
@@ -173,14 +173,6 @@ def _read_line(text: str) -> str:
     if not line:
         raise EOFError
     return line.decode(errors="replace").strip()
-
-
-def _print(result: AgentResult, live: bool) -> None:
-    """Print the answer, unless it was already streamed."""
-    last = [record.result for round_ in result.rounds[-1:] for record in round_.calls]
-    final = any(each is not None and each.content == result.content for each in last)
-    if result.content and (not live or final):
-        click.echo(clean(result.content))
 
 
 def _exit_status(result: AgentResult) -> int:
