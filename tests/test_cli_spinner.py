@@ -7,8 +7,8 @@ import io
 import pytest
 from rich.console import Console, Group
 
-from toolspeak.cli import spinner
-from toolspeak.cli.spinner import Spinner, Stage
+from toolspeak.cli import _io
+from toolspeak.cli._io import Spinner, Stage
 
 
 def drawn(stage: Stage, width: int = 80) -> str:
@@ -30,9 +30,9 @@ def drawn(stage: Stage, width: int = 80) -> str:
 def test_a_stage_is_one_line_with_its_seconds(
     seconds: float, text: str, width: int, line: str, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(spinner, "monotonic", lambda: 100.0)
+    monkeypatch.setattr(_io, "monotonic", lambda: 100.0)
     stage = Stage(text)
-    monkeypatch.setattr(spinner, "monotonic", lambda: 100.0 + seconds)
+    monkeypatch.setattr(_io, "monotonic", lambda: 100.0 + seconds)
     assert drawn(stage, width)[2:] == line
 
 

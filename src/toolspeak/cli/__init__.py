@@ -1,15 +1,17 @@
 """The command line: `toolspeak COMMAND`.
 
 The only part of toolspeak that prints. Each command is a module of this package, imported on first use to keep
-startup fast. To add a command, write its module and list it in `_SECTIONS`.
+startup fast. To add a command, write its module and list it in `commands.toml`.
 Exit status: 0 success, 1 failure, 2 invalid command line or input.
 """
 
 import re
 import sys
+import tomllib
 from collections.abc import Generator
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import click
@@ -20,45 +22,17 @@ from ._io import CliError, CommandGroup, colours
 
 __all__ = ["main"]
 
-#: The commands with their summaries, so that `--help` imports none of them. Each is defined as `command` by the module
-#: of its name.
-_SECTIONS = {
-    "Start": {
-        "serve": "Run the proxy and its web page",
-        "run": "Run an agent on one task",
-        "chat": "Chat with an agent that uses tools",
-        "undo": "Restore the files that an agent changed",
-    },
-    "Understand": {
-        "explain": "Show what happened to a request",
-        "replay": "Re-run a request with other settings",
-        "doctor": "Check the upstreams and suggest fixes",
-        "probe": "Measure what a model can do",
-        "strategy": "Show how a model's tool calls are handled",
-        "parse": "Extract tool calls from text as JSON",
-    },
-    "Measure": {
-        "eval": "Measure how well a model calls tools",
-    },
-    "Connect": {
-        "launch": "Start a client connected to toolspeak",
-        "env": "Print the settings that connect a client",
-        "page": "Print a one-time link to the web page",
-        "keys": "Create, list and revoke API keys",
-        "mcp": "Manage MCP servers and approve their tools",
-    },
-    "Manage": {
-        "config": "Show the configuration",
-        "trust": "Trust a project's toolspeak.toml",
-        "sessions": "List, show and export agent sessions",
-        "engine": "Show or build the embedded model's engine",
-    },
-}
-_COMMANDS = {name: text for section in _SECTIONS.values() for name, text in section.items()}
+#: For each section of the help, its commands with their summaries and epilogs, so that `--help` imports none of them.
+#: Each is defined as `command` by the module of its name.
+_SECTIONS: dict[str, dict[str, dict[str, str]]] = tomllib.loads(
+    Path(__file__).with_name("commands.toml").read_text(encoding="utf-8")
+)
+_COMMANDS = {name: texts for section in _SECTIONS.values() for name, texts in section.items()}
 _FIRST_STEPS = {
-    "toolspeak serve": "start the proxy and its web page",
+    "toolspeak init": "find the models on this machine",
+    "toolspeak try URL": "see a model call tools, raw and with help",
+    "toolspeak serve --open": "start the proxy and open its web page",
     'toolspeak run "List the files here"': "see an agent use tools",
-    "toolspeak doctor": "check your models",
     "toolspeak --help": "list all commands",
 }
 _WIDTH = 40  # maximum width of these commands on the start screen
@@ -71,13 +45,18 @@ class _MainGroup(CommandGroup):
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        return import_module(f"toolspeak.cli.{cmd_name}").command if cmd_name in _COMMANDS else None
+        if cmd_name not in _COMMANDS:
+            return None
+        command = self.commands.get(cmd_name) or import_module(f"toolspeak.cli.{cmd_name}").command
+        # Without the mark, click would fill the lines of a paragraph.
+        command.epilog = "\n\n".join(f"\b\n{each}" for each in _COMMANDS[cmd_name]["epilog"].split("\n\n"))
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         width = max(map(len, _COMMANDS))
         for title, section in _SECTIONS.items():
             with formatter.section(title):
-                formatter.write_dl([(f"{name:<{width}}", text) for name, text in section.items()])
+                formatter.write_dl([(f"{name:<{width}}", texts["summary"]) for name, texts in section.items()])
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
         with _usage_errors_in_one_style():
@@ -121,3 +100,14 @@ def main(context: click.Context) -> None:
     with screen.section("First steps"):
         screen.write_dl([(click.style(command, fg="cyan"), text) for command, text in _FIRST_STEPS.items()], _WIDTH)
     click.echo(screen.getvalue(), nl=False)
+
+
+@main.command("completion")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print a script that completes commands and options in SHELL."""
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    assert kind is not None  # click knows these shells
+    click.echo(kind(main, {}, "toolspeak", "_TOOLSPEAK_COMPLETE").source())

@@ -1,4 +1,4 @@
-"""Input and output shared by all commands: reading text and JSON, writing JSON, error messages with hints.
+"""Input and output shared by all commands: text, JSON, answers, a spinner, and error messages with hints.
 
 Text is read and written as UTF-8 whatever the locale. An invalid byte becomes U+FFFD with a note on stderr; it never
 causes a traceback.
@@ -12,7 +12,8 @@ import sys
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, BinaryIO
+from time import monotonic
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, Self
 
 import click
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 #: Maximum size of one read. A pipe returns whatever is available.
 _CHUNK_BYTES = 64 * 1024
 
+REFRESHES_PER_SECOND = 8
+_DELAY = 0.5  # seconds without a spinner, so that quick work does not flicker
+_FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 NEWLINE_AND_TAB = "\n\t"  # the control characters that output keeps
 _WHOLE = 200  # maximum length of a command's summary, more than any has
 
@@ -81,6 +85,58 @@ def as_markdown(text: str) -> "RenderableType":
     from rich.markdown import Markdown
 
     return Markdown(clean(text.strip()), hyperlinks=False)  # a link must show where it leads
+
+
+class Stage:
+    """What is going on, and for how long, as a line for rich to draw."""
+
+    def __init__(self, text: str = "") -> None:
+        self.text = text
+        self._began = monotonic()
+
+    def __rich__(self) -> "RenderableType":
+        from rich.text import Text
+
+        seconds = monotonic() - self._began
+        if not self.text or seconds < _DELAY:
+            return Text("")
+        frame = _FRAMES[int(seconds * REFRESHES_PER_SECOND) % len(_FRAMES)]
+        parts = ((frame, "cyan"), (f" {seconds:.0f} s ", "dim"), clean(self.text))
+        return Text.assemble(*parts, no_wrap=True, overflow="ellipsis")
+
+
+class Spinner:
+    """Shows a stage on stderr, if that is a terminal. As a context manager, hides it at the end."""
+
+    def __init__(self, text: str = "") -> None:
+        self._live: Any = None
+        self._stage = Stage()
+        if text:
+            self.show(text)
+
+    def show(self, text: str) -> None:
+        """Show a stage. The seconds count from the first one after `hide`."""
+        if self._live is None and sys.stderr.isatty():
+            from rich.console import Console
+            from rich.live import Live
+
+            self._stage = Stage()
+            console = Console(stderr=True)
+            self._live = Live(self._stage, console=console, transient=True, refresh_per_second=REFRESHES_PER_SECOND)
+            self._live.start()
+        self._stage.text = text
+
+    def hide(self) -> None:
+        """Hide the spinner, so that other output can follow."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.hide()
 
 
 class CommandGroup(click.Group):

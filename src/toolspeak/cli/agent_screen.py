@@ -21,8 +21,7 @@ from ..engine.rounds.transcript import Round
 from ..engine.turn.trace import NOT_CALLED
 from ..tools.approval import ApprovalAnswer, Question
 from ..tools.diffs import shorten_diff
-from ._io import as_markdown, clean, escape
-from .spinner import REFRESHES_PER_SECOND, Spinner, Stage
+from ._io import REFRESHES_PER_SECOND, Spinner, Stage, as_markdown, clean, escape
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

@@ -34,15 +34,8 @@ if TYPE_CHECKING:
 _MAX_LISTED = 10
 _MODES = (*get_args(Mode), "chat-only")
 
-_EXAMPLES = """\b
-Examples:
-  toolspeak chat
-  toolspeak chat --upstream http://127.0.0.1:9000/v1 --tools files
-  toolspeak chat --session 4f0c2a
-"""
 
-
-@click.command("chat", epilog=_EXAMPLES)
+@click.command("chat")
 @click.option("--session", default="", metavar="ID", help="Continue this session.")
 @agent_options
 def command(session: str, options: CommandOptions) -> None:

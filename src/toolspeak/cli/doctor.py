@@ -12,9 +12,8 @@ import click
 import msgspec
 
 from ..core.text import REPLACEMENT, printable
-from ._io import write_json
+from ._io import Spinner, write_json
 from .config import load_config, usage_errors
-from .spinner import Spinner
 
 if TYPE_CHECKING:
     from ..doctor import CheckResult, DoctorTarget
@@ -22,21 +21,8 @@ if TYPE_CHECKING:
 _PROTOCOLS = ["openai", "openai_responses", "anthropic", "gemini", "ollama"]
 _COLOURS = {"ok": "green", "note": "yellow", "fail": "red", "skipped": "bright_black"}
 
-_EXAMPLES = """\b
-Exit status:
-  0  all checks passed, possibly with notes
-  1  a check failed
-  2  invalid command line or configuration
-\b
-Examples:
-  toolspeak doctor
-  toolspeak doctor --upstream http://127.0.0.1:9000/v1 --model qwen3:8b
-  toolspeak doctor --upstream near --json
-  toolspeak doctor --model anthropic:claude-sonnet-4-5
-"""
 
-
-@click.command("doctor", epilog=_EXAMPLES)
+@click.command("doctor")
 @click.option("--upstream", default="", metavar="URL|NAME", help="Check only this URL or configured upstream.")
 @click.option("--protocol", type=click.Choice(_PROTOCOLS), help="Protocol of the upstream.")
 @click.option("--model", default="", metavar="NAME", help="Model to test.  [default: configured, or the first listed]")

@@ -32,10 +32,9 @@ from ..evaluation.results_file import CaseResult, EvalSetting, ResultsFile, file
 from ..evaluation.runner import EvalRun, Work
 from ..evaluation.statistics import ALL
 from ..evaluation.variants import CallVariant, parse_variants
-from ._io import CliError, print_answer, print_error, write_json
+from ._io import CliError, Spinner, print_answer, print_error, write_json
 from .config import load_config, usage_errors
 from .first_run import prepare_embedded
-from .spinner import Spinner
 
 _EMBEDDED = "embedded:"  # prefix of the names of embedded models
 _NO_ANSWERS, _SOME_ERRORS, _STOPPED = 1, 3, 130
@@ -52,20 +51,6 @@ _LINES = 10  # maximum number of progress lines if stderr is not a terminal
 _BAR_WIDTH = 24
 _MAX_WRONG = 20  # maximum number of wrong answers to list
 _MAX_SHOWN = 200  # maximum number of characters of a wrong answer to show
-
-_EXAMPLES = """\b
-Examples:
-  toolspeak eval --model ollama:qwen3:8b
-  toolspeak eval --model openai:m --base-url http://127.0.0.1:9000/v1 --mode off --mode force
-  toolspeak eval --model embedded: --mode force --plan inline --plan envelope --limit 5 --parallel 1
-  toolspeak eval --suite bfcl --category simple_python --limit 50 --model ollama:qwen3:8b --dialect hermes
-  toolspeak eval --suite bfcl --model embedded: --settings native,inline,inline+grammar@100 --each 40 --report t.md
-  toolspeak eval --suite bfcl --model embedded: --part 2/8 --out part-2
-
-\b
-Exit status: 0 every case has an answer, 1 the model never answered, 2 invalid command line, 3 some cases failed with
-an error, 130 interrupted. After 1, 3 and 130 the same command resumes the run.
-"""
 
 
 class _PartType(click.ParamType[tuple[int, int]]):
@@ -107,7 +92,7 @@ class _EvalOptions(msgspec.Struct, frozen=True):
     as_json: bool
 
 
-@click.command("eval", epilog=_EXAMPLES)
+@click.command("eval")
 @click.option("--model", metavar="PROVIDER:MODEL", default="", help="Model to measure.  [default: the configured one]")
 @click.option("--base-url", metavar="URL", default="", help="Base URL of the model.  [default: its provider's host]")
 @click.option("--suite", type=_SUITES, default="builtin", show_default=True, help="Test suite.")

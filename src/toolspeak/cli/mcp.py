@@ -33,17 +33,9 @@ if TYPE_CHECKING:
 #: Maximum number of lines to diff, which takes quadratic time. A definition has a few dozen.
 _MAX_DIFF_LINES = 2000
 _CONTEXT_LINES = 2
-_EXAMPLES = """\b
-Examples:
-  toolspeak mcp list --mcp-config servers.json
-  toolspeak mcp show files --mcp-config servers.json
-  toolspeak mcp approve files --mcp-config servers.json
-  toolspeak mcp forget files --mcp-config servers.json
-  toolspeak mcp login web --mcp-config servers.json
-"""
 
 
-@click.group("mcp", cls=CommandGroup, epilog=_EXAMPLES)
+@click.group("mcp", cls=CommandGroup)
 def command() -> None:
     """Manage MCP servers and approve their tools.
 

@@ -24,9 +24,8 @@ from ..runtime.learning import UseStore
 from ..runtime.model_resolution import ResolvedModel, resolve_model
 from ..runtime.probe_cache import ProbeStore, StoredProbe, apply_result, probe_target
 from ..runtime.prober import measure
-from ._io import CliError, print_error, write_json
+from ._io import CliError, Spinner, print_error, write_json
 from .config import load_config, usage_errors
-from .spinner import Spinner
 
 _UNREACHABLE, _NO_TOOLS = 1, 3
 #: Labels of the probed traits whose names are not labels themselves.
@@ -41,16 +40,9 @@ _TITLES = {
     "envelope": "enforced calls",
     "plan": "best plan",
 }
-_EXAMPLES = """\b
-Examples:
-  toolspeak probe ollama:qwen3:8b
-  toolspeak probe openai:my-model --base-url http://127.0.0.1:9000/v1 --refresh
-  toolspeak probe --list
-  toolspeak probe ollama:qwen3:8b --forget
-"""
 
 
-@click.command("probe", epilog=_EXAMPLES)
+@click.command("probe")
 @click.argument("model", metavar="PROVIDER:MODEL", default="")
 @click.option("--base-url", metavar="URL", default="", help="Base URL of the model.  [default: its provider's host]")
 @click.option("--refresh", is_flag=True, help="Probe again even if a result is stored.")

@@ -25,18 +25,9 @@ from .agent_screen import LineScreen, PromptGuard, ask_on_terminal, limit_reache
 from .config import print_notes, usage_errors
 
 _FAILED, _LIMIT, _INTERRUPTED = 1, 3, 130
-_EXAMPLES = """\b
-Examples:
-  toolspeak run "How many tests are in this folder?" --yes
-  toolspeak run "Summarise README.md" --tools files --upstream http://127.0.0.1:9000/v1
-  toolspeak run "What is new?" --tools none --mcp-config servers.json --json
-  toolspeak run "Summarise README.md" -m work:large
-  git diff | toolspeak run -
-  toolspeak run --session 4f0c2a
-"""
 
 
-@click.command("run", epilog=_EXAMPLES)
+@click.command("run")
 @click.argument("task", default="")
 @click.option("--session", default="", metavar="ID", help="Continue this session. Without a task, resume its answer.")
 @click.option("--json", "as_json", is_flag=True, help="Print events as JSON lines.")

@@ -27,14 +27,6 @@ if TYPE_CHECKING:
     from ..server.observe.logs import Format
     from ..server.proxy.upstream_router import Gateway
 
-_EXAMPLES = """\b
-Examples:
-  toolspeak serve
-  toolspeak serve --model ~/models/my-model.gguf
-  toolspeak serve --upstream http://127.0.0.1:9000/v1
-  toolspeak serve --upstream http://127.0.0.1:9000/v1 --mode force --plan decision
-  toolspeak keys new anna && toolspeak serve --host 0.0.0.0
-"""
 _LEVELS = ["debug", "info", "warning", "error"]
 _FORMATS = ["auto", "json", "text"]
 _PROTOCOLS = ["openai", "openai_responses", "anthropic", "gemini", "ollama"]
@@ -90,7 +82,7 @@ class _ConfigReader:
         return usable_config(config, *self._overrides, before)
 
 
-@click.command("serve", epilog=_EXAMPLES)
+@click.command("serve")
 @click.option("--upstream", default="", metavar="URL", help="Base URL of the model, such as http://127.0.0.1:9000/v1.")
 @click.option("--protocol", type=click.Choice(_PROTOCOLS), help="Protocol of the upstream.")
 @click.option("--transport", type=click.Choice(["auto", "thin", "httpx2"]), help="HTTP client for upstreams.")

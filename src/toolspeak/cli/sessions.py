@@ -24,24 +24,13 @@ from .config import usage_errors
 if TYPE_CHECKING:
     from ..store.sessions import Store
 
-_EXAMPLES = """\b
-Examples:
-  toolspeak sessions list
-  toolspeak sessions list --search weather --json
-  toolspeak sessions show 3f2a
-  toolspeak sessions export > sessions.jsonl
-  toolspeak sessions export 3f2a -o one.jsonl
-  toolspeak sessions import sessions.jsonl
-  toolspeak sessions rm 3f2a
-  toolspeak sessions doctor --repair
-"""
 #: Maximum number of characters of arguments and results that `show` prints. `--json` prints all.
 _MAX_CHARS = 2_000
 #: Maximum number of lines of a diff that `show` prints. `--json` prints more.
 _MAX_DIFF_LINES = 200
 
 
-@click.group("sessions", cls=CommandGroup, epilog=_EXAMPLES)
+@click.group("sessions", cls=CommandGroup)
 @click.option("--store", "url", metavar="URL", help="sqlite:///PATH or postgresql://...  [default: configured]")
 @click.option("--owner", default="", metavar="NAME", help="Owner of the sessions.  [default: none]")
 @click.pass_context
