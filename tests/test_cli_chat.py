@@ -262,7 +262,7 @@ def test_nothing_that_is_shown_steers_the_terminal():
     ("result", "line"),
     [
         (_result(), ""),
-        (_result("failed", (Note("failed", "it is down"),)), "failed: it is down"),
+        (_result("failed", (Note("failed", "it is down"),)), "error: it is down"),
         (_result("interrupted", (Note("interrupted", "cancelled"),)), "interrupted: cancelled"),
         (_result(notes=(Note("loop_broken", "again and again"),)), "stopped: again and again"),
         (

@@ -279,7 +279,7 @@ def test_what_failed_can_be_gone_on_with():
     with served(Played(READ)) as url:
         failed = run("What does bread cost?", "--upstream", url)
     assert failed.exit_code == 1
-    assert "failed: " in failed.stderr
+    assert "error: " in failed.stderr
     session = failed.stderr.rpartition("--session ")[2].strip()
     model = Played("Three crowns.")
     with served(model) as url:
@@ -389,7 +389,7 @@ def test_on_a_terminal_stages_are_shown_and_the_answer_is_formatted():
 def test_an_upstream_that_cannot_be_reached_is_reported_once():
     result = run("Hi.", "--upstream", "http://127.0.0.1:1/v1")
     assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr.splitlines()[-1].startswith("failed: cannot connect to `127.0.0.1:1`: connection refused")
+    assert result.stderr.splitlines()[-1].startswith("error: cannot connect to `127.0.0.1:1`: connection refused")
     assert "Errno" not in result.stderr
     assert "Resume" not in result.stderr
     assert result.stderr.count("cannot connect") == 1

@@ -34,7 +34,7 @@ _DIFF_LINES = 30
 _DIFF_COLOURS = {"-": "red", "+": "green", "@": "cyan"}
 _DIFF_HEAD = 2
 #: Colours of the first word of a line.
-_COLOURS = {"→": "cyan", "✓": "green", "✗": "red", "failed:": "red", "stopped:": "yellow", "interrupted:": "yellow"}
+_COLOURS = {"→": "cyan", "✓": "green", "✗": "red", "error:": "red", "stopped:": "yellow", "interrupted:": "yellow"}
 
 PROMPT = "Allow? [y]es once, [t]his call always, [a]lways for this tool, [N]o"
 _ANSWERS: dict[str, ApprovalAnswer] = {"y": "once", "yes": "once", "t": "call", "a": "tool", "all": "tool"}
@@ -133,7 +133,7 @@ def limit_reached(result: AgentResult) -> str:
 def closing_line(result: AgentResult) -> str:
     """Describe an unusual end of the agent's work, or what was compacted, in one line; empty for a normal end."""
     if result.status != "complete":
-        return f"{result.status}: {clean(result.why)}"
+        return f"{'error' if result.status == 'failed' else result.status}: {clean(result.why)}"
     if limit := limit_reached(result):
         return f"stopped: {limit}"
     if not result.rounds and result.why_no_call not in ("", NOT_CALLED.detail):
