@@ -1,18 +1,23 @@
-"""Record `toolspeak run` as a picture for the documentation: a real run, against a model that plays its part.
+"""Record `toolspeak run` as a picture for the documentation: a real run in a terminal, against a scripted model.
 
     python scripts/record_run.py docs/agent-run.svg
 
-The command, the tools and the sandbox are the real ones; only the model is prepared, so that the picture is the same
-each time but for the seconds in it.
+The picture shows what the command leaves on the screen, with its own colours. Only the model is scripted, so the
+picture is the same each time except for the seconds in it.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
+import pty
 import re
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
+from contextlib import suppress
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
@@ -26,21 +31,47 @@ TURNS = (
     ("Now I run the check.", [("shell", {"command": CHECK})]),
     "`add` multiplies by one more than it should: `a + b * 2` gives 6 for 2 and 2. Remove `* 2` in line 2 of sums.py.",
 )
-STYLES = {"▸": "dim", "✓": "green", "✗": "red", "→": "cyan", "$": "bold"}
+WIDTH = 100
+#: Control sequences that rich uses to redraw a line: erase it, go up, hide and show the cursor.
+CONTROL = re.compile(r"\x1b\[(\?25[lh]|2K|\d*A)|\r|\n")
 
 
-def recorded() -> list[str]:
-    """What the command prints, line by line."""
+def recorded() -> str:
+    """Return what the command leaves on the screen of a terminal, with the sequences for colours."""
     with tempfile.TemporaryDirectory() as home, served(Played(*TURNS)) as url:
         work = Path(home) / "work"
         work.mkdir()
         (work / "sums.py").write_text("def add(a, b):\n    return a + b * 2\n")
         command = [sys.executable, "-m", "toolspeak", "run", TASK, "--upstream", url, "--yes", "--no-store"]
-        environment = {**os.environ, "HOME": home, "TOOLSPEAK_PROBE": "off", "PYTHONUNBUFFERED": "1"}
-        done = subprocess.run(
-            command, cwd=work, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True
-        )
-    return [f'$ toolspeak run "{TASK}" --yes', *done.stdout.splitlines()]
+        environment = {**os.environ, "HOME": home, "TOOLSPEAK_PROBE": "off", "TERM": "xterm-256color"}
+        environment.pop("NO_COLOR", None)
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, WIDTH, 0, 0))
+        with subprocess.Popen(command, cwd=work, env=environment, stdin=theirs, stdout=theirs, stderr=theirs) as run:
+            os.close(theirs)
+            output = b""
+            with suppress(OSError):  # the end of the output
+                while data := os.read(ours, 65536):
+                    output += data
+        os.close(ours)
+        assert run.returncode == 0, output.decode()
+    return screen(output.decode())
+
+
+def screen(output: str) -> str:
+    """Apply the redrawing of lines, and return the lines that remain."""
+    lines, row, at = [""], 0, 0
+    for control in CONTROL.finditer(output):
+        lines[row] += output[at : control.start()]
+        at = control.end()
+        if control[0] == "\n":
+            row += 1
+            lines += [""] * (row == len(lines))
+        elif control[0].endswith("2K"):
+            lines[row] = ""
+        elif control[0].endswith("A"):
+            row -= int(control[1][:-1] or 1)
+    return "\n".join(line.rstrip() for line in lines).rstrip()
 
 
 def main() -> None:
@@ -48,11 +79,11 @@ def main() -> None:
     from rich.text import Text
 
     with open(os.devnull, "w") as nowhere:
-        console = Console(record=True, width=100, file=nowhere)
-        for line in recorded():
-            console.print(Text(line, style=STYLES.get(line[:1], "")))
+        console = Console(record=True, width=WIDTH, file=nowhere)
+        console.print(Text(f'$ toolspeak run "{TASK}" --yes', style="bold"))
+        console.print(Text.from_ansi(recorded()))
         picture = console.export_svg(title="toolspeak run")
-    # Whoever looks at it fetches nothing: no fonts from elsewhere.
+    # The picture must not load fonts from elsewhere.
     Path(sys.argv[1]).write_text(re.sub(r"@font-face \{.*?\}\s*", "", picture, flags=re.DOTALL), encoding="utf-8")
 
 

@@ -8,7 +8,7 @@ import re
 import select
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -83,18 +83,18 @@ os.execv(sys.executable, [sys.executable, "-m", "toolspeak", *sys.argv[1:]])
 class Terminal:
     """A command on a terminal of its own."""
 
-    def __init__(self, *arguments: str) -> None:
+    def __init__(self, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
         import pty
 
         self._ours, theirs = pty.openpty()
         command = [sys.executable, "-c", _CONTROLLED, *arguments]
-        environment = {**os.environ, "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"}
+        variables = {**os.environ, "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1", **(environment or {})}
         self.process = subprocess.Popen(
             command,
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,
-            env=environment,
+            env=variables,
             start_new_session=True,
         )
         os.close(theirs)

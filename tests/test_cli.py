@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,6 +15,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.cli_agent_helpers import Terminal
+from toolspeak import cli
 from toolspeak.cli import main
 
 CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
@@ -80,8 +83,60 @@ def test_help_of_parse_has_examples():
     assert "  toolspeak parse answer.txt\n" in result.stdout
 
 
-def test_an_unknown_command_is_refused():
-    assert run("no-such-command").exit_code == 2
+def test_help_lists_every_command_in_a_section_with_its_whole_summary():
+    modules = [path.stem for path in Path(cli.__file__).parent.glob("*.py") if "def command(" in path.read_text()]
+    listed = re.findall(r"^  ([a-z]+) +[A-Z].*\w$", run("--help").stdout, re.MULTILINE)
+    assert sorted(listed) == sorted([*(name for name in modules if not name.startswith("_")), "completion"])
+
+
+@pytest.mark.no_cover
+def test_help_takes_little_time():
+    code = "import time; from toolspeak.cli import main; main(['--help'], standalone_mode=False)"
+    command = [sys.executable, "-c", f"{code}; print(time.process_time())"]
+    tries = [subprocess.run(command, capture_output=True, text=True, check=True).stdout for _ in range(3)]
+    assert min(float(each.split()[-1]) for each in tries) < 0.2
+
+
+def test_without_a_command_a_pipe_gets_the_help_and_a_failure():
+    result = run()
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "Usage: toolspeak" in result.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a terminal of POSIX")
+@pytest.mark.parametrize("plain", [{}, {"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_without_a_command_a_terminal_gets_a_start_screen(plain: dict[str, str], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    terminal = Terminal(environment=plain)
+    try:
+        terminal.wait_for("toolspeak --help")
+        assert terminal.process.wait(30) == 0
+    finally:
+        terminal.close()
+    assert "doctor" in terminal.seen
+    assert ("\x1b[" in terminal.seen) is (not plain)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "hint"),
+    [
+        (["chta"], "unknown command `chta`", "did you mean `chat`?"),
+        (["no-such-thing"], "unknown command `no-such-thing`", "`toolspeak --help` lists the commands"),
+        (["sessions", "lst"], "unknown command `lst`", "did you mean `list`?"),
+        (["serve", "--prot", "1"], "no such option `--prot`", "did you mean `--port` or `--protocol`"),
+        (["serve", "--zzz"], "no such option `--zzz`", "see `toolspeak serve --help`"),
+        (["serve", "--port", "x"], "invalid value for `--port`", "see `toolspeak serve --help`"),
+        (["explain"], "missing argument `ID`", "see `toolspeak explain --help`"),
+        (["env", "--client", "cdx"], "unknown client `cdx`", "did you mean `codex`?"),
+        (["launch", "cluade-code"], "unknown client `cluade-code`", "did you mean `claude-code`"),
+    ],
+)
+def test_a_wrong_command_line_is_one_error_with_a_hint(arguments: list[str], error: str, hint: str):
+    result = run(*arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    first, second = result.stderr.splitlines()
+    assert first.startswith(f"error: {error}")
+    assert second.startswith(f"hint: {hint}")
 
 
 def test_a_call_on_stdin_is_printed():

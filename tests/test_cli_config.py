@@ -199,13 +199,25 @@ def test_trust_is_given_listed_ended_by_a_change_and_taken_back(work: Path):
     done("trust", str(file))
     assert base_url() == "http://evil.example"
     assert done("trust", "--revoke") == "`toolspeak.toml` is no longer trusted\n"
-    assert (base_url(), done("trust", "--list")) == ("", "")
+    assert (base_url(), run("trust", "--list").stdout) == ("", "")
 
 
 def test_a_file_that_is_not_there_cannot_be_trusted():
     assert "file not found: `toolspeak.toml`" in failed("trust")
 
 
-@check_each("command", [["config", "show"], ["strategy"], ["trust"]])
+@check_each("command", [["config"], ["strategy"], ["trust"]])
 def test_help_has_examples(command: list[str]):
     assert f"  toolspeak {' '.join(command)}" in done(*command, "--help")
+
+
+def test_the_paths_of_the_files_are_printed(work: Path):
+    (work / "toolspeak.toml").write_text('mode = "force"\n')
+    first, second = done("config", "path").splitlines()
+    assert first == str(work / "toolspeak.toml")
+    assert second.endswith("config.toml  (does not exist)")
+
+
+def test_empty_lists_say_what_fills_them():
+    assert "toolspeak trust FILE" in run("trust", "--list").stderr
+    assert "toolspeak keys new NAME" in run("keys", "list").stderr

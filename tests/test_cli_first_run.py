@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import ast
-import importlib
-import json
-import shlex
 import sys
 from contextlib import ExitStack
 from io import StringIO
 from pathlib import Path
 
-import click
 import pytest
 
 from tests.upstreams.embedded.test_hub import CONTENT, hub
 from toolspeak import file_locks as locks
-from toolspeak.cli.first_run import prepare_embedded, print_examples
+from toolspeak.cli.first_run import prepare_embedded
 from toolspeak.config import load
 from toolspeak.errors import ConfigError
 from toolspeak.server.process.from_config import embedded_model
@@ -25,54 +20,6 @@ from toolspeak.upstreams.embedded import upstream
 from toolspeak.upstreams.embedded.weights import WeightsError
 
 URL = "http://127.0.0.1:8788"
-
-
-def commands(told: str) -> list[list[str]]:
-    """The commands that are shown, each as a shell would read it."""
-    return [shlex.split(part) for part in told.split("\n\n") if part.startswith("  ")]
-
-
-@pytest.mark.requirement("H1")
-@pytest.mark.parametrize(
-    ("url", "model"),
-    [
-        (URL, "small"),
-        (URL, "my model (1)"),
-        (URL, 'it\'s $HOME "quoted" \\ `x` {url}'),
-        (URL, "modèle 模型 😀"),
-        ("http://[::1]:8788", "small"),
-    ],
-)
-def test_three_commands_are_shown_that_can_be_typed_as_they_are(
-    url: str, model: str, capsys: pytest.CaptureFixture[str]
-):
-    print_examples(url, model)
-    curl, sdk, chat = commands(capsys.readouterr().err)
-    assert (curl[0], curl[1]) == ("curl", f"{url}/v1/chat/completions")
-    body = json.loads(curl[curl.index("-d") + 1])
-    assert (body["model"], body["tools"][0]["function"]["name"]) == (model, "get_weather")
-    assert sdk[0] == f"OPENAI_BASE_URL={url}/v1"
-    named = [node.value for node in ast.walk(ast.parse(sdk[-1])) if isinstance(node, ast.Constant)]
-    assert model in named
-    command = importlib.import_module("toolspeak.cli.chat").command
-    assert isinstance(command, click.Command)
-    given = command.make_context("chat", chat[2:]).params
-    assert (given["mode"], given["model"], given["upstream"]) == ("off", f"openai:{model}", f"{url}/v1")
-
-
-@pytest.mark.requirement("H1")
-@pytest.mark.parametrize("on_the_path", [True, False])
-def test_programs_are_shown_by_their_place_unless_their_names_lead_there(
-    on_the_path: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
-    for name in ("python", "toolspeak"):
-        (tmp_path / name).touch(0o755)
-    monkeypatch.setattr(sys, "executable", str(tmp_path / "python3"))
-    monkeypatch.setenv("PATH", str(tmp_path) if on_the_path else "/nowhere")
-    print_examples(URL, "small")
-    _, sdk, chat = commands(capsys.readouterr().err)
-    place = "" if on_the_path else f"{tmp_path}/"
-    assert (sdk[2], chat[0]) == (f"{place}python", f"{place}toolspeak")
 
 
 @pytest.mark.parametrize("model", ["", "a.gguf"])

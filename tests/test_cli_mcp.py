@@ -125,7 +125,7 @@ def test_servers_that_the_proxy_runs_need_not_be_named(folder: Path):
 
 def test_what_cannot_be_is_said(folder: Path):
     assert "--mcp-config FILE" in mcp("list", config="").stderr
-    assert "available: raw" in mcp("show", "gone").stderr
+    assert "use one of raw" in mcp("show", "gone").stderr
     rows = {"raw": {"command": "/nowhere/at-all"}, "web": {"url": "http://127.0.0.1:9/mcp?key=secret"}}
     (folder / "other.json").write_text(json.dumps({"mcpServers": rows}), encoding="utf-8")
     told = mcp("list", config="other.json").stdout

@@ -279,7 +279,7 @@ def test_what_failed_can_be_gone_on_with():
     with served(Played(READ)) as url:
         failed = run("What does bread cost?", "--upstream", url)
     assert failed.exit_code == 1
-    assert "failed: " in failed.stderr
+    assert "error: " in failed.stderr
     session = failed.stderr.rpartition("--session ")[2].strip()
     model = Played("Three crowns.")
     with served(model) as url:
@@ -296,8 +296,10 @@ def test_final_output_is_printed():
 @pytest.mark.requirement("H6")
 def test_why_there_was_no_call_is_said_in_one_line():
     with served(Played("Hello.")) as url:
-        result = run("Hi.", "--upstream", url, "--no-store")
-    assert "no tool call: the model answered without calling a tool" in result.stderr
+        assert run("Hi.", "--upstream", url, "--no-store").stderr == ""
+    with served(Played("I cannot do that, I have no tools." * 2)) as url:
+        result = run("Hi.", "--upstream", url, "--no-store", "--tools", "none")
+    assert "no tool call: no tools reached the model" in result.stderr
 
 
 @check_each(
@@ -359,3 +361,49 @@ def test_an_interrupt_ends_it_in_order(times: int):
     assert process.returncode == 130
     assert "interrupted" in told
     assert times == 2 or "Resume: toolspeak run --session" in told
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a terminal of POSIX")
+def test_on_a_terminal_stages_are_shown_and_the_answer_is_formatted():
+    class Slow(Played):
+        def __call__(self, request: Request) -> list[Event]:
+            assert asked.wait(30)  # until the stage has been seen
+            return super().__call__(request)
+
+    asked = threading.Event()
+    refusal = "I can't help with that, because I have no tools."
+    with served(Slow(refusal, READ, "Bread costs **three crowns**.")) as url:
+        terminal = Terminal("run", "What does bread cost?", "--upstream", url, "--no-store")
+        try:
+            terminal.wait_for("reading ")
+            terminal.wait_for(" tokens")
+            asked.set()
+            terminal.wait_for("\x1b[36m→\x1b[0m read_file(notes.txt)")
+            terminal.wait_for("\x1b[32m✓\x1b[0m read_file")
+            terminal.wait_for("Bread costs \x1b[1mthree crowns\x1b[0m")
+            assert terminal.process.wait(30) == 0
+        finally:
+            terminal.close()
+
+
+def test_an_upstream_that_cannot_be_reached_is_reported_once():
+    result = run("Hi.", "--upstream", "http://127.0.0.1:1/v1")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.splitlines()[-1].startswith("error: cannot connect to `127.0.0.1:1`: connection refused")
+    assert "Errno" not in result.stderr
+    assert "Resume" not in result.stderr
+    assert result.stderr.count("cannot connect") == 1
+
+
+def test_control_sequences_of_a_model_do_not_reach_a_pipe():
+    with served(Played("\x1b[2J\x1b]0;title\x07Three crowns.")) as url:
+        result = run("What does bread cost?", "--upstream", url, "--no-store")
+    assert result.stdout == "[2J]0;titleThree crowns.\n"
+
+
+def test_a_retry_within_a_round_is_an_event_with_its_reason():
+    with served(Played("I can't help with that, because I have no tools.", "Three crowns.")) as url:
+        result = run("What does bread cost?", "--upstream", url, "--no-store", "--json")
+    events = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [event["reason"] for event in events if event["type"] == "retry_started"] == ["the model refused"]
+    assert events[0]["tokens"] > 100  # the tools are counted, too

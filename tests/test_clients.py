@@ -62,9 +62,9 @@ def test_a_client_is_found_by_the_name_of_its_program():
     assert client("claude") is client("claude-code")
 
 
-def test_an_unknown_client_is_an_error_that_lists_those_there_are():
-    with pytest.raises(UsageError, match="unknown client `clod`") as caught:
-        client("clod")
+def test_an_unknown_client_is_an_error_that_names_the_nearest():
+    with pytest.raises(UsageError, match="unknown client `cloude-code`") as caught:
+        client("cloude-code")
     assert "claude-code" in caught.value.hint
 
 

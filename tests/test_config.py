@@ -256,7 +256,7 @@ def test_overrides_of_capabilities_come_from_tables_and_the_environment(place: P
         ('mode = "sometimes"', "`mode` in {file} cannot be `sometimes` (use one of off, fallback, force, auto)"),
         ("retries = 99", "`retries` in {file} cannot be `99`"),
         ('chat_only = "yes"', "`chat_only` in {file} cannot be `yes` (use true or false)"),
-        ('modus = "force"', "unknown setting `modus` in {file} (use one of adapter"),
+        ('modus = "force"', "unknown setting `modus` in {file} (did you mean `mode`"),
         ('protocol = "smtp"', "`protocol` in {file} cannot be `smtp`"),
         ("providers = 1", "`providers` in {file} must be a table of tables (use [providers.NAME])"),
         ("[models]\nx = 1", "`models` in {file} must be a table of tables (use [models.NAME])"),

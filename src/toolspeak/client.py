@@ -19,6 +19,7 @@ import msgspec
 
 from .config import Config, load
 from .core.events import Event
+from .core.text import suggestion
 from .core.types import JSONValue, Message, Tool, ToolChoice
 from .engine.planning.capabilities import Capabilities, capabilities
 from .engine.planning.strategy import Settings
@@ -393,8 +394,7 @@ def _seconds(timeout: float | None) -> float | None:
 def _merge_settings(settings: Settings, /, **changes: JSONValue) -> Settings:
     unknown = sorted(set(changes) - set(Settings.__struct_fields__))
     if unknown:
-        names = ", ".join(Settings.__struct_fields__)
-        raise UsageError(f"unknown setting `{unknown[0]}`", hint=f"use one of {names}")
+        raise UsageError(f"unknown setting `{unknown[0]}`", hint=suggestion(unknown[0], Settings.__struct_fields__))
     return msgspec.structs.replace(settings, **changes) if changes else settings
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -20,8 +21,9 @@ from tests.evaluation.leaderboard import made_in
 from tests.evaluation.perfect_model import knows
 from tests.server.live_proxy import service
 from tests.upstreams.loopback_server import Answer, Heard, Server, head, serving_in_a_thread
-from toolspeak import Event, Request, ToolCall
+from toolspeak import Event, Request, TextDelta, ToolCall
 from toolspeak.cli import main
+from toolspeak.core.events import Finish
 from toolspeak.engine.planning.capabilities import capabilities
 from toolspeak.evaluation import bfcl
 from toolspeak.upstreams.scripted import calls
@@ -188,7 +190,18 @@ def test_errors_are_told_by_the_exit_status(after: int, status: int):
     assert "no more" in result.stderr
     assert "\x1b" not in result.stderr
     assert "hint: run the same command to retry them\n" in result.stderr
-    assert "Not finished: off" in result.stdout
+    assert ("Not finished: off" in result.stdout) is (after > 0)
+
+
+def test_wrong_answers_are_listed_with_what_was_expected_and_what_came():
+    def answers(request: Request) -> list[Event]:
+        return [TextDelta("It is \x1b[31mwarm."), Finish("stop")]
+
+    with serving_in_a_thread(service("openai_chat", answers)) as server:
+        result = run(*here(server, "--mode", "off", "--category", "single", "--limit", "25"))
+    first, second = result.stderr.partition("✗ ")[2].splitlines()[:2]
+    assert re.fullmatch(r"[\w-]+: no_call: expected [a-z_]+", first)
+    assert second == "  got: It is [31mwarm."
 
 
 @pytest.mark.parametrize(
@@ -199,7 +212,7 @@ def test_errors_are_told_by_the_exit_status(after: int, status: int):
         (("--model", "openai:m", "--category", "simple_python"), "unknown category `simple_python` in builtin"),
         (("--model", "openai:m", "--base-url", "ftp://x"), "http://"),
         (("--model", "openai:m", "--limit", "0"), "--limit"),
-        (("--model", "openai:m", "--part", "3/2"), "'3/2' is not of the form K/N"),
+        (("--model", "openai:m", "--part", "3/2"), "`3/2` is not of the form K/N"),
         (
             ("--model", "openai:m", "--adapter", "file"),
             "--adapter needs an embedded model, but `openai:m` is not one",
@@ -265,7 +278,7 @@ def test_on_a_terminal_there_is_a_bar():
         child.communicate(timeout=60)
     os.close(terminal)
     assert child.returncode == 0
-    assert "3/3" in seen.decode()
+    assert "3 of 3 done, 3 correct\r\n" in seen.decode()
     assert "3 correct" in seen.decode()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.cases import check_each
+from tests.cli_agent_helpers import Terminal
 from tests.server.asgi_client import HELLO, ask, bearer, run
 from toolspeak.cli import main
 from toolspeak.errors import UsageError
@@ -196,6 +198,28 @@ def test_the_printed_link_opens_a_session_once(
     assert run(ask(app, "POST", "/toolspeak/session", {}, {"code": code})).status == 401
 
 
+@pytest.mark.parametrize("options", [(), ("--open",)])
+def test_the_banner_is_short_and_the_page_opens_on_demand(
+    options: tuple[str, ...],
+    home: Path,
+    started: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    invoke("serve", "--upstream", "http://127.0.0.1:9/v1", *options)
+    said = _said(monkeypatch, capsys, started[-1][-1], True)
+    link = next(line for line in said.splitlines() if line.startswith("Page "))
+    assert len(link) <= 90
+    assert "toolspeak launch codex --url http://127.0.0.1:8788" in said
+    assert len(said.splitlines()) <= 4
+    assert [address.partition("#")[0] for address in opened] == ["http://127.0.0.1:8788/toolspeak/session"] * len(
+        options
+    )
+    assert not [address for address in opened if address in said]  # each link works once
+
+
 @pytest.mark.requirement("R-T7")
 def test_no_link_is_printed_into_a_log_and_several_workers_have_one_too(
     home: Path, started: list[Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -297,7 +321,7 @@ def test_a_port_or_a_time_that_cannot_be_is_an_error_of_the_command_line(
 ):
     refused = invoke("serve", "--upstream", "http://127.0.0.1:9/v1", option, text)
     assert refused.exit_code == 2
-    assert f"Invalid value for '{option}'" in refused.stderr
+    assert f"invalid value for `{option}`" in refused.stderr
     assert started == []
 
 
@@ -340,3 +364,15 @@ def test_a_configuration_that_cannot_be_is_an_error(home: Path, started: list[An
 def _app(started: list[Any]) -> Any:
     invoke("serve", "--upstream", "http://127.0.0.1:9/v1")
     return started[-1][0]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a terminal of POSIX")
+def test_ctrl_c_on_a_terminal_stops_the_server_and_says_so(home: Path):
+    terminal = Terminal("serve", "--upstream", "http://127.0.0.1:9/v1", "--port", "0")
+    try:
+        terminal.wait_for("Ctrl-C")
+        terminal.type("\x03")
+        terminal.wait_for("The server has stopped.")
+        assert terminal.process.wait(30) == 0
+    finally:
+        terminal.close()

@@ -87,13 +87,13 @@ def test_a_replay_is_compared_with_the_first(server: Served):
 def test_a_request_that_nobody_knows_is_an_error():
     result = told("explain", "nothing")
     assert result.exit_code == 2
-    assert "request `nothing` not found in 1 running server or the store" in result.output
+    assert "request `nothing` not found (1 running server; the store was searched)" in result.output
     assert told("explain", "").exit_code == 2  # all of them begin like this
 
 
 @pytest.mark.parametrize(
     ("running", "words"),
-    [(0, "not found in 0 running servers or"), (2, "not found in 2 running servers or")],
+    [(0, "not found (no server is running;"), (2, "not found (2 running servers;")],
 )
 def test_who_was_asked_is_told_in_words(running: int, words: str, home: Path, server: Served):
     for port in range(running):
@@ -151,7 +151,7 @@ def test_a_port_that_is_another_services_by_now_is_passed_over(status: int, text
         assert told("explain", identifier).output.startswith(identifier)
         assert told("page").stdout.startswith(f"{server.url}/toolspeak/session#")
         (folder / "1.server").unlink()
-        assert "not found in 0 running servers or the store" in told("explain", identifier).output
+        assert "not found (no server is running;" in told("explain", identifier).output
         assert told("page").exit_code == 2
 
 

@@ -28,20 +28,27 @@ from toolspeak.server.access.auth import Access
 from toolspeak.server.access.origin_guard import OriginGuard
 from toolspeak.server.app import App
 from toolspeak.server.observe import request_context
-from toolspeak.server.observe.logs import Format, configure_logging
+from toolspeak.server.observe.logs import Format, TerminalLogFormatter, configure_logging
 from toolspeak.server.observe.request_context import new_id
 from toolspeak.server.process.lifecycle import Lifecycle
 from toolspeak.server.routes import all_routes
 
 
 @contextmanager
-def logged(form: Format = "json", level: int = logging.DEBUG, access: bool = True) -> Iterator[io.StringIO]:
+def logged(
+    form: Format = "json",
+    level: int = logging.DEBUG,
+    access: bool = True,
+    terminal: logging.Formatter | None = None,
+) -> Iterator[io.StringIO]:
     """What goes to the log."""
     root, access_log = logging.getLogger(), logging.getLogger("toolspeak.access")
     before = (list(root.handlers), root.level, access_log.level)
     written = io.StringIO()
     try:
-        handler = configure_logging(lambda: [Secret("a-configured-secret")], level, form, access=access)
+        handler = configure_logging(
+            lambda: [Secret("a-configured-secret")], level, form, access=access, terminal=terminal
+        )
         handler.setStream(written)  # type: ignore[attr-defined]
         yield written
     finally:
@@ -94,6 +101,35 @@ def test_an_id_that_could_do_harm_is_replaced(given: str):
 
 
 # ---- the log
+
+
+@pytest.mark.parametrize(("colours", "status"), [(True, "\x1b[32m200\x1b[0m"), (False, "200")])
+def test_a_terminal_gets_one_short_line_for_each_model_request(colours: bool, status: str):
+    call = '```json action\n{"tool": "look", "parameters": {"n": 3}}\n```'
+    with logged(level=logging.WARNING, terminal=TerminalLogFormatter(tuple, colours=colours)) as written:
+        answers = Answers("I can't help with that, because I have no tools.", call)
+        app = recording(
+            line("one", answers, models=("m",), settings=lambda model: Settings(mode="force", marks="fixed"))
+        )
+        agent = {"user-agent": "codex/1.0 (\x1b[2J)"}
+        identifier = run(ask(app, "POST", CHAT, agent, {**HELLO, "tools": TOOLS})).header("x-request-id")
+        run(ask(app, "GET", "/health", agent))
+        logging.getLogger("toolspeak.server").warning("something else")
+    request, other = written.getvalue().splitlines()
+    shown = re.fullmatch(r"\d\d:\d\d:\d\d  (.*)  \d\.\d s  (\w{8})", request)
+    assert shown is not None
+    assert shown.groups() == (f"{status}  codex  m  inline  look  1 retry", identifier[:8])
+    assert "WARNING toolspeak.server: something else" in other
+
+
+def test_a_terminal_shows_why_a_request_failed():
+    with logged(level=logging.ERROR, terminal=TerminalLogFormatter(tuple, colours=False)) as written:
+        app = recording(line("one", Script(UpstreamError("out of\nmemory")), models=("m",)))
+        run(ask(app, "POST", CHAT, {}, HELLO))
+        run(ask(app, "GET", "/nowhere"))
+    failed, rejected = written.getvalue().splitlines()
+    assert re.search(r"  502  m  .*  out of\\nmemory", failed)
+    assert "  404  GET /nowhere  " in rejected
 
 
 @pytest.mark.requirement("H6")

@@ -70,6 +70,13 @@ class RoundStarted(_Event, frozen=True, tag="round_started"):
 
     number: int
     summary: bool = False
+    tokens: int = 0  # estimated size of the conversation and the tools
+
+
+class RetryStarted(_Event, frozen=True, tag="retry_started"):
+    """The model is asked again within a round, because its answer was not usable."""
+
+    reason: str
 
 
 class TextPiece(_Event, frozen=True, tag="text"):
@@ -128,6 +135,7 @@ class WorkFinished(_Event, frozen=True, tag="finished"):
 
 AgentEvent: TypeAlias = (
     RoundStarted
+    | RetryStarted
     | TextPiece
     | ThoughtPiece
     | CallStarted

@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 import msgspec
 
 from ..client import AsyncClient
-from ..core.events import Event, ReasoningDelta, Reply, TextDelta, fold
-from ..core.text import counted
+from ..core.events import Event, Noted, ReasoningDelta, Reply, TextDelta, fold
+from ..core.text import counted, estimate_tokens
 from ..core.types import JSONValue, Message, Note, TextPart, ToolChoice, ToolResult
 from ..engine.prompting.escaping import one_line
 from ..engine.rounds.expansion import messages_of
@@ -34,6 +34,7 @@ from ..engine.rounds.loop import (
     TimeUp,
 )
 from ..engine.rounds.transcript import Answer, AnswerStatus, Entry
+from ..engine.turn.faults import FAULT_TEXTS
 from ..engine.turn.trace import TracedReply
 from ..errors import ToolDenied, ToolError, ToolspeakError, UpstreamError, UpstreamTimeout
 from ..store.session_interface import FileChange, SessionJournal
@@ -53,6 +54,8 @@ _STEP_GRACE = 30.0  # seconds to wait for a cancelled step, so its tools can sto
 _RECORD_SECONDS = 60.0
 #: HTTP statuses of upstreams that do not accept a JSON schema for the answer.
 _REJECTION_STATUSES = frozenset({400, 404, 415, 422, 500, 501})
+#: Why the model is asked again, by the code of the engine's note.
+_RETRY_REASONS = {f"retry_{kind}": text for kind, text in FAULT_TEXTS.items()}
 
 
 class AgentOptions(msgspec.Struct, frozen=True):
@@ -186,7 +189,9 @@ class TaskRun:
 
     async def _ask(self, ask: AskModel, deadline: float | None) -> RoundInput:
         _log.info("round %d started%s", ask.number, " for a summary" if ask.summary else "")
-        self._emit(events.RoundStarted(ask.number, ask.summary))
+        texts = [*(message.text for message in ask.messages), msgspec.json.encode(ask.tools).decode()]
+        tokens = sum(map(estimate_tokens, texts))
+        self._emit(events.RoundStarted(ask.number, ask.summary, tokens))
         self._events = []
         limit = None if deadline is None or ask.summary else max(deadline - self._loop.time(), 0.001)
         try:
@@ -238,6 +243,8 @@ class TaskRun:
                 self._emit(events.TextPiece(event.text))
             elif isinstance(event, ReasoningDelta):
                 self._emit(events.ThoughtPiece(event.text))
+            elif isinstance(event, Noted) and event.note.code in _RETRY_REASONS:
+                self._emit(events.RetryStarted(_RETRY_REASONS[event.note.code]))
         if text:
             await run_to_completion(self._journal.stream(text))
 

@@ -1,4 +1,4 @@
-"""Input and output shared by all commands: reading text and JSON, writing JSON, error messages with hints.
+"""Input and output shared by all commands: text, JSON, answers, a spinner, and error messages with hints.
 
 Text is read and written as UTF-8 whatever the locale. An invalid byte becomes U+FFFD with a note on stderr; it never
 causes a traceback.
@@ -6,19 +6,31 @@ causes a traceback.
 
 import codecs
 import json
+import os
 import re
 import sys
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from time import monotonic
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, Self
 
 import click
 
+from ..core.text import printable, suggestion
 from ..errors import ToolspeakError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 #: Maximum size of one read. A pipe returns whatever is available.
 _CHUNK_BYTES = 64 * 1024
+
+REFRESHES_PER_SECOND = 8
+_DELAY = 0.5  # seconds without a spinner, so that quick work does not flicker
+_FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+NEWLINE_AND_TAB = "\n\t"  # the control characters that output keeps
+_WHOLE = 200  # maximum length of a command's summary, more than any has
 
 #: Matches invalid bytes as decoded by `surrogateescape`. Valid UTF-8 never decodes to these characters.
 _ESCAPED_BYTE = re.compile("[\udc80-\udcff]")
@@ -37,9 +49,112 @@ class CliError(click.ClickException):
         self.hint = hint
 
     def show(self, file: IO[Any] | None = None) -> None:
-        click.echo(f"error: {self.message}", file=file, err=file is None)
-        if self.hint:
-            click.echo(f"hint: {self.hint}", file=file, err=file is None)
+        print_error(self.message, self.hint, file)
+
+
+def print_error(message: str, hint: str = "", file: IO[Any] | None = None) -> None:
+    """Print an error and its hint on stderr, or to `file`. Control characters are removed: models can send some."""
+    for label, text, colour in (("error:", message, "red"), ("hint:", hint, "cyan")):
+        if text:
+            line = f"{click.style(label, fg=colour, bold=True)} {clean(text)}"
+            click.echo(line, file=file, err=file is None, color=colours())
+
+
+def colours() -> bool | None:
+    """Return False if the user wants no colours, and None if the kind of output decides."""
+    environment = os.environ  # noqa: TID251 - a convention of terminals, not a setting
+    return False if environment.get("NO_COLOR") or environment.get("TERM") == "dumb" else None
+
+
+def clean(text: str) -> str:
+    """Remove terminal control characters from untrusted text."""
+    return printable(text, "", NEWLINE_AND_TAB)
+
+
+def print_answer(text: str) -> None:
+    """Print an answer on stdout: as Markdown on a terminal, else as it is without control characters."""
+    if not sys.stdout.isatty():
+        click.echo(clean(text))
+        return
+    from rich.console import Console
+
+    Console().print(as_markdown(text))
+
+
+def as_markdown(text: str) -> "RenderableType":
+    from rich.markdown import Markdown
+
+    return Markdown(clean(text.strip()), hyperlinks=False)  # a link must show where it leads
+
+
+class Stage:
+    """What is going on, and for how long, as a line for rich to draw."""
+
+    def __init__(self, text: str = "") -> None:
+        self.text = text
+        self._began = monotonic()
+
+    def __rich__(self) -> "RenderableType":
+        from rich.text import Text
+
+        seconds = monotonic() - self._began
+        if not self.text or seconds < _DELAY:
+            return Text("")
+        frame = _FRAMES[int(seconds * REFRESHES_PER_SECOND) % len(_FRAMES)]
+        parts = ((frame, "cyan"), (f" {seconds:.0f} s ", "dim"), clean(self.text))
+        return Text.assemble(*parts, no_wrap=True, overflow="ellipsis")
+
+
+class Spinner:
+    """Shows a stage on stderr, if that is a terminal. As a context manager, hides it at the end."""
+
+    def __init__(self, text: str = "") -> None:
+        self._live: Any = None
+        self._stage = Stage()
+        if text:
+            self.show(text)
+
+    def show(self, text: str) -> None:
+        """Show a stage. The seconds count from the first one after `hide`."""
+        if self._live is None and sys.stderr.isatty():
+            from rich.console import Console
+            from rich.live import Live
+
+            self._stage = Stage()
+            console = Console(stderr=True)
+            self._live = Live(self._stage, console=console, transient=True, refresh_per_second=REFRESHES_PER_SECOND)
+            self._live.start()
+        self._stage.text = text
+
+    def hide(self) -> None:
+        """Hide the spinner, so that other output can follow."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.hide()
+
+
+class CommandGroup(click.Group):
+    """Group of commands with whole summaries and suggestions for mistyped names."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if not name.startswith("-") and self.get_command(ctx, name) is None:
+            hint = suggestion(name, self.list_commands(ctx), f"`{ctx.command_path} --help` lists the commands")
+            raise CliError(f"unknown command `{name}`", hint=hint)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, each.get_short_help_str(_WHOLE)) for name, each in commands if each])
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from urllib.parse import quote, urlsplit
 import msgspec
 
 from ..config import Config
-from ..core.text import printable
+from ..core.text import counted, printable
 from ..errors import ConfigError
 from ..server.access.login_sessions import COOKIE
 from ..server.process.control_file import ControlFile, running_servers
@@ -62,8 +62,8 @@ def find(config: Config, identifier: str) -> FoundRequest:
     recording = _from_store(config, identifier)
     if recording is None:
         hint = "servers keep only the latest requests in memory; set `record = store` to keep all"
-        where = f"in {running} running server{'s' * (running != 1)} or the store"
-        raise CliError(f"request `{safe(identifier)[:80]}` not found {where}", hint=hint)
+        servers = counted(running, "running server") if running else "no server is running"
+        raise CliError(f"request `{safe(identifier)[:80]}` not found ({servers}; the store was searched)", hint=hint)
     return FoundRequest(recording)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import shlex
 import sys
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import wraps
 from importlib.util import find_spec
@@ -21,6 +21,7 @@ import msgspec
 
 from ..config import Config
 from ..config.values import ApprovalMode
+from ..core.text import suggestion
 from ..errors import UsageError
 from .config import load_config
 from .first_run import prepare_embedded
@@ -84,13 +85,15 @@ def agent_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @click.option("--model", "-m", default="", metavar="NAME", help=_MODEL)
     @click.option("--upstream", default="", metavar="URL", help="Base URL, for example http://127.0.0.1:9000/v1.")
-    @click.option("--protocol", default="", type=click.Choice(["", *_PROTOCOLS]), help="Protocol of the upstream.")
-    @click.option("--mode", default="", type=click.Choice(["", *_MODES]), help="When to emulate tool calls.")
-    @click.option("--tools", default="shell,files", show_default=True, help="Tool groups: shell, files or none.")
+    @_choice("--protocol", _PROTOCOLS, "Protocol of the upstream.")
+    @_choice("--mode", _MODES, "When to emulate tool calls.")
+    @click.option(
+        "--tools", default="shell,files", show_default=True, metavar="GROUPS", help="Tool groups: shell, files or none."
+    )
     @click.option("--mcp-config", default="", metavar="FILE", help="JSON file that defines MCP servers.")
     @click.option("--workdir", default=".", metavar="DIR", help="Directory for shell and files.  [default: current]")
     @click.option("--yes", is_flag=True, help=_YES)
-    @click.option("--approval", default="", type=click.Choice(["", *_APPROVAL_MODES]), help=_APPROVAL)
+    @_choice("--approval", _APPROVAL_MODES, _APPROVAL)
     @click.option("--allow", multiple=True, metavar="RULE", help=_ALLOW)
     @click.option("--parallel/--no-parallel", default=None, help=_PARALLEL)
     @click.option("--store/--no-store", default=True, help="Save the session.")
@@ -101,9 +104,16 @@ def agent_options(command: Callable[..., None]) -> Callable[..., None]:
         options = CommandOptions(**{name: values.pop(name) for name in CommandOptions.__struct_fields__})
         if options.verbose:
             logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+        else:  # the command reports failures itself
+            logging.getLogger("toolspeak.agent").addHandler(logging.NullHandler())
         command(options=options, **values)
 
     return wrapped
+
+
+def _choice(name: str, values: Sequence[str], text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return an option with these values; empty, as from an unset variable in a script, means the default."""
+    return click.option(name, default="", type=click.Choice(["", *values]), metavar="|".join(values), help=text)
 
 
 def make_client(options: CommandOptions) -> tuple[AsyncClient, Config]:
@@ -244,7 +254,7 @@ def _tool_groups(names: str) -> set[str]:
     groups = {word.strip() for word in names.split(",")} - {"", "none"}
     unknown = sorted(groups - set(_GROUPS))
     if unknown:
-        raise UsageError(f"unknown tool group `{unknown[0]}`", hint=f"use {', '.join(_GROUPS)} or none")
+        raise UsageError(f"unknown tool group `{unknown[0]}`", hint=suggestion(unknown[0], (*_GROUPS, "none")))
     return groups
 
 

@@ -16,11 +16,12 @@ import msgspec
 from ..agent import events
 from ..agent.events import AgentEvent, AgentResult
 from ..core.text import printable
-from ..core.types import ToolCall, ToolResult
+from ..core.types import ToolCall
 from ..engine.rounds.transcript import Round
+from ..engine.turn.trace import NOT_CALLED
 from ..tools.approval import ApprovalAnswer, Question
 from ..tools.diffs import shorten_diff
-from ._io import escape
+from ._io import REFRESHES_PER_SECOND, Spinner, Stage, as_markdown, clean, escape
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -32,14 +33,11 @@ _DIFF_LINES = 30
 #: Colours of the lines of a diff, by their first character. The first two lines name the file.
 _DIFF_COLOURS = {"-": "red", "+": "green", "@": "cyan"}
 _DIFF_HEAD = 2
+#: Colours of the first word of a line.
+_COLOURS = {"→": "cyan", "✓": "green", "✗": "red", "error:": "red", "stopped:": "yellow", "interrupted:": "yellow"}
 
 PROMPT = "Allow? [y]es once, [t]his call always, [a]lways for this tool, [N]o"
 _ANSWERS: dict[str, ApprovalAnswer] = {"y": "once", "yes": "once", "t": "call", "a": "tool", "all": "tool"}
-
-
-def clean(text: str) -> str:
-    """Remove terminal control characters from untrusted text."""
-    return printable(text, "", "\n\t")
 
 
 def _short(text: str) -> str:
@@ -47,12 +45,10 @@ def _short(text: str) -> str:
     return flat if len(flat) <= _MAX_CHARS else f"{flat[: _MAX_CHARS - 1]}…"
 
 
-def _outcome(result: ToolResult) -> str:
-    """Shorten a result to one line. For an error, keep the end."""
-    flat = " ".join(clean(result.content).split())
-    if result.error and len(flat) > _MAX_CHARS:
-        return f"…{flat[1 - _MAX_CHARS :]}"
-    return _short(flat)
+def _end(text: str) -> str:
+    """Shorten a text to one line by keeping its end."""
+    flat = " ".join(clean(text[-2 * _MAX_CHARS :]).split())
+    return flat if len(flat) <= _MAX_CHARS else f"…{flat[1 - _MAX_CHARS :]}"
 
 
 def call_text(call: ToolCall) -> str:
@@ -89,6 +85,29 @@ def round_text(number: int, round_: Round) -> str:
     return "\n".join(lines)
 
 
+def coloured(line: str) -> str:
+    """Colour the first word of a line. `click.echo` removes the colours where they cannot be shown."""
+    word, space, rest = line.partition(" ")
+    return click.style(word, fg=_COLOURS[word]) + space + rest if word in _COLOURS else line
+
+
+def stage_text(event: AgentEvent) -> str:
+    """Describe what the agent does after this event; empty if that stays as it is."""
+    match event:
+        case events.RoundStarted(_, _, tokens):
+            return f"reading {tokens:,} tokens"
+        case events.RetryStarted(reason):
+            return f"retrying: {reason}"
+        case events.TextPiece():
+            return "writing"
+        case events.ThoughtPiece():
+            return "thinking"
+        case events.CallStarted(call):
+            return f"running {_short(call.name)}"
+        case _:
+            return ""
+
+
 def diff_lines(diff: str, limit: int = _DIFF_LINES) -> Iterator[tuple[str, str]]:
     """Yield the lines of a diff with the colour of each, at most `limit`. Control characters are escaped."""
     for index, line in enumerate(shorten_diff(diff, limit)):
@@ -114,10 +133,10 @@ def limit_reached(result: AgentResult) -> str:
 def closing_line(result: AgentResult) -> str:
     """Describe an unusual end of the agent's work, or what was compacted, in one line; empty for a normal end."""
     if result.status != "complete":
-        return f"{result.status}: {_short(result.why)}"
+        return f"{'error' if result.status == 'failed' else result.status}: {clean(result.why)}"
     if limit := limit_reached(result):
         return f"stopped: {limit}"
-    if not result.rounds and result.why_no_call:
+    if not result.rounds and result.why_no_call not in ("", NOT_CALLED.detail):
         return f"no tool call: {_short(result.why_no_call)}"
     compacted = [note.detail for note in result.notes if note.code in _COMPACTIONS]
     return f"compacted {len(compacted)} times: {_short(compacted[-1])}" if compacted else ""
@@ -165,6 +184,9 @@ class LineScreen:
         self._say = say
         self._live = live  # whether to stream text to stdout
         self._open = False  # whether the current line still lacks its newline
+        self._terminal = sys.stderr.isatty()  # where the spinner shows the rounds
+        self._spinner = Spinner()
+        self._written = ""  # the text that the model is writing
 
     def show(self, event: AgentEvent) -> None:
         match event:
@@ -177,42 +199,52 @@ class LineScreen:
             case events.FileChanged(_, _, diff):
                 self._line(coloured_diff(diff))
             case events.ResultReady(call, result):
-                self._line(f"{'✗' if result.error else '✓'} {_short(call.name)}: {_outcome(result)}")
-            case events.RoundComplete(number, round_):
+                mark, shorten = ("✗", _end) if result.error else ("✓", _short)
+                self._line(f"{mark} {_short(call.name)}: {shorten(result.content)}")
+            case events.RoundComplete(number, round_) if not self._terminal:
                 self._line(round_line(number, round_))
-            case events.RoundStarted(number, summary) if summary or number > 1:
+            case events.RoundStarted(number, summary) if not self._terminal and (summary or number > 1):
                 self._line(f"round {number} started{', for a summary' if summary else ''}")
             case events.WorkFinished(result):
                 self.pause()
                 if line := closing_line(result):
-                    self._say(line)
+                    self._say(coloured(line))
             case _:
                 pass
+        if not self._live and (stage := stage_text(event)):
+            self._written = self._written + event.text if isinstance(event, events.TextPiece) else ""
+            self._spinner.show(f"{stage} {_end(self._written)}")
 
     def pause(self) -> None:
         """Finish the current line, so other output can follow."""
+        self._spinner.hide()
         if self._open:
             click.echo()
             self._open = False
 
     def _line(self, text: str) -> None:
         self.pause()
-        self._say(text)
+        self._say(coloured(text))
 
 
 class LiveScreen:
-    """Live terminal output: redraws the current round and reduces it to one line when it is complete."""
+    """Live terminal output: redraws the current round and reduces it to one line when it is complete.
+
+    Below the round, a line shows the stage and the seconds.
+    """
 
     def __init__(self, console: "Console | None" = None) -> None:
         from rich.console import Console
 
         self._console = console or Console()
         self._live: Any = None
+        self._stage = Stage()
         self._text = ""
         self._calls: dict[str, str] = {}
         self._tails: dict[str, str] = {}
 
     def show(self, event: AgentEvent) -> None:
+        self._stage.text = stage_text(event) or self._stage.text
         match event:
             case events.RoundStarted():
                 self._text, self._calls, self._tails = "", {}, {}
@@ -235,11 +267,11 @@ class LiveScreen:
                 return
             case events.WorkFinished(result):
                 self.pause()
-                self._print(clean(result.content.strip()))
+                self._console.print(as_markdown(result.content))
                 self._print(closing_line(result), "dim")
                 return
             case _:
-                return
+                pass
         self._redraw()
 
     def pause(self) -> None:
@@ -251,7 +283,7 @@ class LiveScreen:
         from rich.text import Text
 
         if text:
-            self._console.print(Text(text, style=style))
+            self._console.print(Text.from_ansi(coloured(text), style=style))
 
     def _print_diff(self, diff: str) -> None:
         from rich.text import Text
@@ -263,17 +295,21 @@ class LiveScreen:
         from rich.live import Live as RichLive
 
         if self._live is None:
-            self._live = RichLive(console=self._console, transient=True, auto_refresh=False)
+            self._stage = Stage(self._stage.text)
+            rate = REFRESHES_PER_SECOND
+            self._live = RichLive(self, console=self._console, transient=True, refresh_per_second=rate)
             self._live.start()
-        self._live.update(self._drawn(), refresh=True)
+        self._live.refresh()
 
-    def _drawn(self) -> "RenderableType":
+    def __rich__(self) -> "RenderableType":
+        from rich.console import Group
         from rich.text import Text
 
         lines = self._text.strip("\n").split("\n") if self._text.strip() else []
         for call_id, line in self._calls.items():
-            lines += [line, *(f"    {each}" for each in self._tails.get(call_id, "").split("\n") if each)]
-        return Text("\n".join(lines[-max(self._console.height - 2, 1) :]))
+            lines += [coloured(line), *(f"    {each}" for each in self._tails.get(call_id, "").split("\n") if each)]
+        text = Text.from_ansi("\n".join(lines[-max(self._console.height - 3, 1) :]))
+        return Group(*[text] * bool(lines), self._stage)
 
 
 def question_text(question: Question) -> str:

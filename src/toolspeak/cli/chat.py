@@ -14,6 +14,7 @@ import click
 
 from ..agent.events import AgentEvent, AgentResult, WorkFinished
 from ..agent.run import EmitEvent
+from ..core.text import suggestion
 from ..core.types import Message
 from ..engine.planning.strategy import Mode
 from ..engine.rounds.transcript import Answer, Entry
@@ -21,8 +22,9 @@ from ..errors import ConfigError, ToolspeakError, UsageError
 from ..store.session_interface import copy_entries
 from ..tools.approval import ApprovalAnswer, Question
 from . import agent_screen
+from ._io import clean, print_error
 from .agent_options import AgentKit, CommandOptions, agent_kit, agent_options, make_client
-from .agent_screen import PROMPT, LineScreen, LiveScreen, PromptGuard, clean
+from .agent_screen import PROMPT, LineScreen, LiveScreen, PromptGuard
 from .config import print_notes
 from .run import interruptible, reported_failures
 
@@ -32,15 +34,8 @@ if TYPE_CHECKING:
 _MAX_LISTED = 10
 _MODES = (*get_args(Mode), "chat-only")
 
-_EXAMPLES = """\b
-Examples:
-  toolspeak chat
-  toolspeak chat --upstream http://127.0.0.1:9000/v1 --tools files
-  toolspeak chat --session 4f0c2a
-"""
 
-
-@click.command("chat", epilog=_EXAMPLES)
+@click.command("chat")
 @click.option("--session", default="", metavar="ID", help="Continue this session.")
 @agent_options
 def command(session: str, options: CommandOptions) -> None:
@@ -98,7 +93,7 @@ async def _chat(session: str, options: CommandOptions) -> bool:
                 break
             except ToolspeakError as error:
                 screen.pause()
-                click.echo(f"error: {error}", err=True)
+                print_error(str(error.args[0]), error.hint)
                 failed = True
         if chat.session and kit.is_persistent:
             click.echo(f"Resume: toolspeak chat --session {chat.session}", err=True)
@@ -262,5 +257,6 @@ async def _run_command(chat: ChatSession, line: str) -> None:
     """Run a slash command. Raises _Quit for /quit, UsageError for an invalid command or argument."""
     name, _, argument = line.partition(" ")
     if name not in _COMMANDS:
-        raise UsageError(f"unknown command `{clean(name)}`", hint="type /help for commands")
+        hint = suggestion(name, _COMMANDS, "type /help for commands")
+        raise UsageError(f"unknown command `{clean(name)}`", hint=hint)
     await _COMMANDS[name][1](chat, argument.strip())

@@ -2,30 +2,25 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
 
-from ..config import Config, Setting, load
+from ..config import PROJECT_FILE, Config, Setting, load
+from ..config.sources import user_file
 from ..core.text import printable
 from ..plugins import Plugins
-from ._io import usage_errors, write_json
-
-_EXAMPLES = """\b
-Examples:
-  toolspeak config show
-  toolspeak config show --origin
-  toolspeak config show --origin --model ollama:llama3.1:latest
-"""
+from ._io import CommandGroup, usage_errors, write_json
 
 
-@click.group("config")
+@click.group("config", cls=CommandGroup)
 def command() -> None:
     """Show the configuration."""
 
 
-@command.command("show", epilog=_EXAMPLES)
+@command.command("show")
 @click.option("--origin", is_flag=True, help="Also print the origin of each value.")
 @click.option("--model", metavar="PROVIDER:MODEL", default="", help="Show the settings that apply to this model.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -45,6 +40,13 @@ def show(origin: bool, model: str, as_json: bool) -> None:
         for each in settings:
             value = json.dumps(msgspec.to_builtins(each.value), ensure_ascii=False)
             click.echo(f"{each.name} = {value}" + (f"  # {each.origin}" if origin else ""))
+
+
+@command.command("path")
+def path() -> None:
+    """Print the paths of the configuration files, highest precedence first."""
+    for file in (Path(PROJECT_FILE).absolute(), user_file(load(project=False).environment())):
+        click.echo(f"{file}{'' if file.exists() else '  (does not exist)'}")
 
 
 def load_config(flags: Mapping[str, Any] | None = None) -> Config:

@@ -6,15 +6,13 @@ Findings go to stdout as they arrive, progress to stderr if it is a terminal.
 from __future__ import annotations
 
 import asyncio
-import sys
 from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
-from ..config import Config
 from ..core.text import REPLACEMENT, printable
-from ._io import write_json
+from ._io import Spinner, write_json
 from .config import load_config, usage_errors
 
 if TYPE_CHECKING:
@@ -22,23 +20,9 @@ if TYPE_CHECKING:
 
 _PROTOCOLS = ["openai", "openai_responses", "anthropic", "gemini", "ollama"]
 _COLOURS = {"ok": "green", "note": "yellow", "fail": "red", "skipped": "bright_black"}
-_ERASE = "\r\x1b[K"  # terminal codes that return to the start of the line and clear it
-
-_EXAMPLES = """\b
-Exit status:
-  0  all checks passed, possibly with notes
-  1  a check failed
-  2  invalid command line or configuration
-\b
-Examples:
-  toolspeak doctor
-  toolspeak doctor --upstream http://127.0.0.1:9000/v1 --model qwen3:8b
-  toolspeak doctor --upstream near --json
-  toolspeak doctor --model anthropic:claude-sonnet-4-5
-"""
 
 
-@click.command("doctor", epilog=_EXAMPLES)
+@click.command("doctor")
 @click.option("--upstream", default="", metavar="URL|NAME", help="Check only this URL or configured upstream.")
 @click.option("--protocol", type=click.Choice(_PROTOCOLS), help="Protocol of the upstream.")
 @click.option("--model", default="", metavar="NAME", help="Model to test.  [default: configured, or the first listed]")
@@ -55,7 +39,7 @@ def command(upstream: str, protocol: str | None, model: str, timeout: float, as_
     with usage_errors():
         config = load_config({"protocol": protocol} if protocol else None)
         targets = doctor_targets(config, upstream, model, max(1.0, timeout))
-    output = _FindingsPrinter(config, as_json)
+    output = _FindingsPrinter(as_json)
     results = asyncio.run(_run_checks(targets, output))
     broken = any(failed(findings) for _, findings in results)
     if as_json:
@@ -90,26 +74,23 @@ def _about(target: DoctorTarget) -> dict[str, str]:
 class _FindingsPrinter:
     """Prints findings as text; prints nothing in JSON mode."""
 
-    def __init__(self, config: Config, silent: bool) -> None:
+    def __init__(self, silent: bool) -> None:
         self._silent = silent
-        self._colour = False if config.environment().get("NO_COLOR") else None
-        self._terminal = sys.stderr.isatty()
+        self._spinner = Spinner()
 
     def _echo(self, text: str) -> None:
+        self._spinner.hide()
         if not self._silent:
-            click.echo(text, color=self._colour)
+            click.echo(text)
 
     def progress(self, check: str) -> None:
-        if self._terminal:
-            click.echo(f"{_ERASE}  ...   {check}", nl=False, err=True)
+        self._spinner.show(check)
 
     def begin(self, target: DoctorTarget) -> None:
         model = f", model {target.model}" if target.model else ""
         self._echo(click.style(f"{target.name} at {target.where}{model}", bold=True))
 
     def finding(self, finding: CheckResult) -> None:
-        if self._terminal:
-            click.echo(_ERASE, nl=False, err=True)
         status = click.style(f"{finding.status:<8}", fg=_COLOURS[finding.status])
         self._echo(f"  {status}{finding.check:<15}{printable(finding.says, REPLACEMENT)}")
         if finding.fix:

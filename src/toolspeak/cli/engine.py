@@ -8,23 +8,15 @@ import click
 
 from ..config import load
 from ..upstreams.embedded.engine_build import EngineBuilder, has_byte_products, installed_info, missing, would_help
-from ._io import CliError, usage_errors, write_json
-
-_EXAMPLES = """\b
-Examples:
-  toolspeak engine status
-  toolspeak engine status --json
-  toolspeak engine build --dry-run
-  toolspeak engine build
-"""
+from ._io import CliError, CommandGroup, usage_errors, write_json
 
 
-@click.group("engine", epilog=_EXAMPLES)
+@click.group("engine", cls=CommandGroup)
 def command() -> None:
     """Show the embedded model's engine, or build a faster one."""
 
 
-@command.command("status", epilog=_EXAMPLES)
+@command.command("status")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def status(as_json: bool) -> None:
     """Show the engine, its cached files, and whether building one helps."""
@@ -54,7 +46,7 @@ def status(as_json: bool) -> None:
         click.echo("hint: `toolspeak engine build` builds a faster engine", err=True)
 
 
-@command.command("build", epilog=_EXAMPLES)
+@command.command("build")
 @click.option("--dry-run", is_flag=True, help="Print the commands without running them.")
 @click.option("--outside-venv", is_flag=True, help="Allow installation outside a virtual environment.")
 def build(dry_run: bool, outside_venv: bool) -> None:

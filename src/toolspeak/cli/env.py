@@ -15,14 +15,6 @@ from .config import print_notes, usage_errors
 
 DEFAULT_URL = "http://127.0.0.1:8788"
 _NO_MODEL = "MODEL"
-_EXAMPLES = """\b
-Examples:
-  toolspeak env
-  toolspeak env --client codex --model qwen3:8b
-  eval "$(toolspeak env --client claude-code --model qwen3:8b)"
-  toolspeak env --client opencode --model qwen3:8b --file > opencode.json
-  toolspeak env --client openai --url https://models.example.com --key-env TEAM_KEY
-"""
 
 
 class ShellSyntax(msgspec.Struct, frozen=True):
@@ -53,7 +45,7 @@ SHELLS = {
 }
 
 
-@click.command("env", epilog=_EXAMPLES)
+@click.command("env")
 @click.option("--client", "name", metavar="NAME", help="Client to configure.  [default: list all clients]")
 @click.option("--url", default=DEFAULT_URL, show_default=True, metavar="URL", help="Address of the toolspeak server.")
 @click.option("--model", default="", metavar="NAME", help="Model to use.  [default: the configured one]")

@@ -7,12 +7,13 @@ command resumes the run.
 
 import asyncio
 import hashlib
+import json
 import sys
 import time
-from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from itertools import product
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, cast, get_args
 
 import click
@@ -21,7 +22,7 @@ import msgspec
 from .. import __version__
 from ..client import AsyncClient
 from ..config import Config, redacted_url
-from ..core.text import printable
+from ..core.text import printable, suggestion
 from ..dialects.registry import dialect as dialect_named
 from ..engine.planning.strategy import DEFAULT_RETRIES, MAX_RETRIES, Emulation, Mode, Settings
 from ..evaluation.bfcl import CATEGORIES
@@ -31,7 +32,7 @@ from ..evaluation.results_file import CaseResult, EvalSetting, ResultsFile, file
 from ..evaluation.runner import EvalRun, Work
 from ..evaluation.statistics import ALL
 from ..evaluation.variants import CallVariant, parse_variants
-from ._io import CliError, write_json
+from ._io import CliError, Spinner, print_answer, print_error, write_json
 from .config import load_config, usage_errors
 from .first_run import prepare_embedded
 
@@ -46,21 +47,10 @@ _SECONDS = click.FloatRange(0, min_open=True)
 _TIMEOUT = 300.0
 #: Token limit of an answer: enough for any call in the suites and some reasoning, but it stops endless output.
 _MAX_TOKENS = 2048
-_MAX_PROGRESS_LINES = 10  # maximum number of progress lines if stderr is not a terminal
-
-_EXAMPLES = """\b
-Examples:
-  toolspeak eval --model ollama:qwen3:8b
-  toolspeak eval --model openai:m --base-url http://127.0.0.1:9000/v1 --mode off --mode force
-  toolspeak eval --model embedded: --mode force --plan inline --plan envelope --limit 5 --parallel 1
-  toolspeak eval --suite bfcl --category simple_python --limit 50 --model ollama:qwen3:8b --dialect hermes
-  toolspeak eval --suite bfcl --model embedded: --settings native,inline,inline+grammar@100 --each 40 --report t.md
-  toolspeak eval --suite bfcl --model embedded: --part 2/8 --out part-2
-
-\b
-Exit status: 0 every case has an answer, 1 the model never answered, 2 invalid command line, 3 some cases failed with
-an error, 130 interrupted. After 1, 3 and 130 the same command resumes the run.
-"""
+_LINES = 10  # maximum number of progress lines if stderr is not a terminal
+_BAR_WIDTH = 24
+_MAX_WRONG = 20  # maximum number of wrong answers to list
+_MAX_SHOWN = 200  # maximum number of characters of a wrong answer to show
 
 
 class _PartType(click.ParamType[tuple[int, int]]):
@@ -102,7 +92,7 @@ class _EvalOptions(msgspec.Struct, frozen=True):
     as_json: bool
 
 
-@click.command("eval", epilog=_EXAMPLES)
+@click.command("eval")
 @click.option("--model", metavar="PROVIDER:MODEL", default="", help="Model to measure.  [default: the configured one]")
 @click.option("--base-url", metavar="URL", default="", help="Base URL of the model.  [default: its provider's host]")
 @click.option("--suite", default="builtin", show_default=True, help="Test suite: builtin, bfcl, or a JSON file.")
@@ -166,7 +156,9 @@ def command(**values: object) -> None:
         report = _report(options, suite, journal, work)
         _write(Path(options.out), report)
         _compare(options, suite, journal, work)
-    _show(report, options)
+    if options.as_json or not silent:
+        _show(report, options)
+    _print_wrong(journal, work)
     errors = sum(row.scores[ALL].errors for row in report.rows)
     if stopped:
         done = sum(row.scores[ALL].cases for row in report.rows)
@@ -196,7 +188,7 @@ def _selected_cases(options: _EvalOptions, suite: Suite) -> list[EvalCase]:
     categories = list(CATEGORIES) if options.suite == "bfcl" else list(in_suite)
     unknown = [name for name in options.category if name not in categories]
     if unknown:
-        raise CliError(f"unknown category `{unknown[0]}` in {suite.name}", hint=f"use {', '.join(categories)}")
+        raise CliError(f"unknown category `{unknown[0]}` in {suite.name}", hint=suggestion(unknown[0], categories))
     return [case for case in suite.cases if not options.category or case.category in options.category]
 
 
@@ -307,10 +299,9 @@ def _run_cases(
     options: _EvalOptions, client: AsyncClient, suite: Suite, journal: ResultsFile, work: Work
 ) -> tuple[bool, bool]:
     """Run the unfinished cases. Return whether the run was interrupted, and whether the model never answered."""
-    with progress() as reporter:
-        run = EvalRun(client, suite, journal, parallel=options.parallel, timeout=options.timeout, on_result=reporter)
-        missing = len(list(run.missing(work)))
-        reporter.begin(missing, _count(work))
+    run = EvalRun(client, suite, journal, parallel=options.parallel, timeout=options.timeout)
+    missing = len(list(run.missing(work)))
+    with _Progress(missing, _count(work)) as run.on_result:
 
         async def ask() -> None:
             async with client:
@@ -361,58 +352,47 @@ def _show(report: EvalReport, options: _EvalOptions) -> None:
     if options.as_json:
         write_json(plain(report), indent=2)
         return
-    click.echo(markdown(report), nl=False)
+    print_answer(markdown(report).rstrip())
     click.echo(f"Results saved to {options.out}: cases.jsonl, results.json, results.md, results.svg", err=True)
 
 
 def _report_errors(journal: ResultsFile, work: Work, count: int) -> None:
     first = next(each for setting, cases in work for each in journal.of(setting, _ids(cases)) if each.error)
-    # Remove control characters, because the error contains server output.
-    click.echo(f"error: {count} cases failed; the first was {first.case}: {printable(first.error, ' ')}", err=True)
-    click.echo("hint: run the same command to retry them", err=True)
+    print_error(
+        f"{count} cases failed; the first was {first.case}: {first.error}", "run the same command to retry them"
+    )
 
 
-class EvalProgress:
-    """Prints progress as plain lines, for output that is not a terminal."""
+class _Progress(Spinner):
+    """Shows progress: a bar on a terminal, else at most about ten lines per run."""
 
-    def __init__(self) -> None:
-        self._total = self._done = self._right = 0
-
-    def begin(self, missing: int, total: int) -> None:
-        self._total = missing
+    def __init__(self, missing: int, total: int) -> None:
         finished = f", {total - missing} already finished" if missing != total else ""
         click.echo(f"{missing} cases to run{finished}", err=True)
+        super().__init__("waiting for the first answer")
+        self._total = missing
+        self._done = self._right = 0
 
     def __call__(self, record: CaseResult) -> None:
         self._done += 1
         self._right += record.correct
-        self.show()
-
-    def show(self) -> None:
-        """Print a progress line, at most about ten times per run."""
-        if self._done == self._total or self._done % max(1, self._total // _MAX_PROGRESS_LINES) == 0:
-            click.echo(f"{self._done} of {self._total} done, {self._right} correct", err=True)
-
-
-class _ProgressBar(EvalProgress):
-    def __init__(self, update: Callable[[int, int, str], None]) -> None:
-        super().__init__()
-        self._update = update
-
-    def show(self) -> None:
-        self._update(self._done, self._total, f"{self._right} correct")
+        text = f"{self._done} of {self._total} done, {self._right} correct"
+        length = _BAR_WIDTH * self._done // self._total
+        self.show(f"{'━' * length}{'─' * (_BAR_WIDTH - length)} {text}")
+        if self._done == self._total:
+            self.hide()
+        elif sys.stderr.isatty() or self._done % max(1, self._total // _LINES):
+            return
+        click.echo(text, err=True)
 
 
-@contextmanager
-def progress() -> Generator[EvalProgress]:
-    """Yield the progress display, which must be called with each result."""
-    if not sys.stderr.isatty():
-        yield EvalProgress()
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("")
-        yield _ProgressBar(lambda done, total, text: bar.update(task, completed=done, total=total, description=text))
+def _print_wrong(journal: ResultsFile, work: Work) -> None:
+    """List the wrong answers with what was expected and what came."""
+    results = [each for setting, cases in work for each in journal.of(setting, _ids(cases))]
+    wrong = [each for each in results if each.fault and not each.error]
+    for each in wrong[:_MAX_WRONG]:
+        calls = json.dumps(each.calls[-1], ensure_ascii=False) if any(each.calls) else each.text
+        cause = f"{click.style('✗', fg='red')} {each.case}: {each.fault}: {printable(each.detail, '')}"
+        click.echo(f"{cause}\n  got: {shorten(printable(calls, ''), _MAX_SHOWN)}", err=True)
+    if len(wrong) > _MAX_WRONG:
+        click.echo(f"... and {len(wrong) - _MAX_WRONG} more wrong answers in cases.jsonl", err=True)

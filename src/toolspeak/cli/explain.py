@@ -12,16 +12,10 @@ from ._io import write_json
 from ._recorded_requests import find, safe
 from .config import load_config, usage_errors
 
-_EXAMPLES = """\b
-Examples:
-  toolspeak explain last
-  toolspeak explain 3f2a9c
-  toolspeak explain last --json | jq .trace.why_no_call
-"""
 _MAX_CHARS = 4000  # maximum number of characters of a text to show without --full
 
 
-@click.command("explain", epilog=_EXAMPLES)
+@click.command("explain")
 @click.argument("identifier", metavar="ID")
 @click.option("--full", is_flag=True, help="Show full texts and the messages sent upstream.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")

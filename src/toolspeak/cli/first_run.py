@@ -1,8 +1,5 @@
-"""First run: download the embedded model's weights with a progress bar, and print example commands. Uses stderr."""
+"""First run: download the embedded model's weights, with a progress bar on stderr."""
 
-import json
-import shlex
-import shutil
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -17,39 +14,6 @@ from ..errors import ConfigError
 if TYPE_CHECKING:
     from ..upstreams.embedded.model_process import Recipe
     from ..upstreams.embedded.weights import Progress
-
-#: Template of the example commands; each value is quoted for the shell.
-_TRY_IT = """
-Try it, in another terminal:
-
-  curl {url}/v1/chat/completions -H 'content-type: application/json' -d {body}
-
-  OPENAI_BASE_URL={url}/v1 OPENAI_API_KEY=any {python} -c {code}
-
-  {toolspeak} chat --upstream {url}/v1 --model {model} --mode off
-
-Settings for Claude Code, codex, gemini-cli and others: {toolspeak} env --url {url}
-"""
-#: Template of a request body; `{model}` is a JSON string literal.
-_BODY = """{{"model": {model},
-    "messages": [{{"role": "user", "content": "What is the weather in Paris?"}}], "tool_choice": "required",
-    "tools": [{{"type": "function", "function": {{"name": "get_weather",
-      "parameters": {{"type": "object", "properties": {{"city": {{"type": "string"}}}}, "required": ["city"]}}}}}}]}}"""
-_CODE = """from openai import OpenAI; print(OpenAI()
-    .responses.create(model={model}, input="Say hello").output_text)"""
-
-
-def print_examples(url: str, model: str) -> None:
-    text = json.dumps(model, ensure_ascii=False)
-    parts = {"url": url, "model": f"openai:{model}", "body": _BODY.format(model=text), "code": _CODE.format(model=text)}
-    parts |= {name: _command_name(name) for name in ("python", "toolspeak")}
-    click.echo(_TRY_IT.format_map({name: shlex.quote(part) for name, part in parts.items()}), err=True)
-
-
-def _command_name(name: str) -> str:
-    """Return the name of a program if PATH finds the one next to this Python, else its full path."""
-    own, on_path = Path(sys.executable).with_name(name), shutil.which(name)
-    return name if not own.exists() or (on_path is not None and Path(on_path).absolute() == own) else str(own)
 
 
 def prepare_embedded(config: Config, model: str) -> str:

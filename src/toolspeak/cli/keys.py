@@ -10,19 +10,11 @@ import msgspec
 
 from ..config import load
 from ..server.access.api_keys import ApiKeys
-from ._io import CliError, write_json
+from ._io import CliError, CommandGroup, write_json
 from .config import usage_errors
 
-_EXAMPLES = """\b
-Examples:
-  toolspeak keys new anna
-  toolspeak keys new ci --models 'qwen*,fast' --rate 60 --concurrency 4
-  toolspeak keys list
-  toolspeak keys revoke anna
-"""
 
-
-@click.group("keys", epilog=_EXAMPLES)
+@click.group("keys", cls=CommandGroup)
 def command() -> None:
     """Manage API keys for `toolspeak serve`."""
 
@@ -53,6 +45,8 @@ def show(as_json: bool) -> None:
     if as_json:
         write_json(msgspec.to_builtins(keys), indent=2)
         return
+    if not keys:
+        click.echo("No keys yet. Create one with: toolspeak keys new NAME", err=True)
     for key in keys:
         limits = [f"{key.rate} per minute"] * bool(key.rate) + [f"{key.concurrency} at a time"] * bool(key.concurrency)
         details = [", ".join(key.models) or "all models", *limits, *["admin"] * key.admin]

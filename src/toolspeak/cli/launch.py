@@ -33,16 +33,9 @@ _KEY_VARIABLE = "TOOLSPEAK_KEY"  # default environment variable that contains th
 #: Variables with secrets of the server, which the client and commands run by a model must not see.
 _SERVER_SECRETS = ("TOOLSPEAK_API_KEY", "TOOLSPEAK_SECRET", "TOOLSPEAK_API_KEY_FILE", "TOOLSPEAK_SECRET_FILE")
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
-_EXAMPLES = """\b
-Examples:
-  toolspeak launch codex
-  toolspeak launch claude-code --model qwen3:8b -- -p 'What does this project do?'
-  toolspeak launch opencode --url http://127.0.0.1:9100
-  toolspeak launch openai -- python my_program.py
-"""
 
 
-@click.command("launch", epilog=_EXAMPLES)
+@click.command("launch")
 @click.argument("name")
 @click.option("--url", default=DEFAULT_URL, show_default=True, metavar="URL", help="Address of the toolspeak server.")
 @click.option("--model", default="", metavar="NAME", help="Model to use.  [default: the server's first]")
@@ -108,8 +101,10 @@ def _models(server: ServerAddress) -> list[str]:
         hint = "put your key into an environment variable and add --key-env VARIABLE" if error.code == 401 else ""
         raise CliError(f"the server at {server.url} returned HTTP {error.code}", hint=hint) from None
     except OSError as error:
+        reason = getattr(error, "reason", error)
+        reason = getattr(reason, "strerror", None) or reason
         hint = "start `toolspeak serve`, or pass its address with --url"
-        raise CliError(f"cannot connect to {server.url}: {getattr(error, 'reason', error)}", hint=hint) from None
+        raise CliError(f"cannot connect to {server.url}: {reason}", hint=hint) from None
     except (ValueError, TypeError, KeyError):
         hint = "pass the address of `toolspeak serve` with --url"
         raise CliError(f"{server.url} is not a toolspeak server", hint=hint) from None

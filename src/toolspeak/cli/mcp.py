@@ -19,8 +19,9 @@ import click
 import msgspec
 
 from ..config import Config, redacted_url
+from ..core.text import suggestion
 from ..errors import ToolspeakError, UsageError
-from ._io import CliError, escape
+from ._io import CliError, CommandGroup, escape
 from .config import load_config, usage_errors
 
 if TYPE_CHECKING:
@@ -32,17 +33,9 @@ if TYPE_CHECKING:
 #: Maximum number of lines to diff, which takes quadratic time. A definition has a few dozen.
 _MAX_DIFF_LINES = 2000
 _CONTEXT_LINES = 2
-_EXAMPLES = """\b
-Examples:
-  toolspeak mcp list --mcp-config servers.json
-  toolspeak mcp show files --mcp-config servers.json
-  toolspeak mcp approve files --mcp-config servers.json
-  toolspeak mcp forget files --mcp-config servers.json
-  toolspeak mcp login web --mcp-config servers.json
-"""
 
 
-@click.group("mcp", epilog=_EXAMPLES)
+@click.group("mcp", cls=CommandGroup)
 def command() -> None:
     """Manage MCP servers and approve their tools.
 
@@ -191,8 +184,7 @@ def _find_server(config: Config, files: Sequence[str], name: str) -> McpServer:
     servers = _configured_servers(config, files)
     matches = [server for server in servers if server.name == name]
     if not matches:
-        names = ", ".join(dict.fromkeys(server.name for server in servers)) or "none"
-        raise UsageError(f"unknown MCP server `{name}`", hint=f"available: {names}")
+        raise UsageError(f"unknown MCP server `{name}`", hint=suggestion(name, {server.name for server in servers}))
     if len({server.identity for server in matches}) > 1:
         raise UsageError(f"several servers are named `{name}`", hint="select one file: --mcp-config FILE")
     return matches[0]

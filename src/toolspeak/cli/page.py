@@ -10,14 +10,8 @@ from ._io import CliError
 from ._recorded_requests import new_codes
 from .config import load_config, usage_errors
 
-_EXAMPLES = """\b
-Examples:
-  toolspeak page
-  docker exec my-container toolspeak page
-"""
 
-
-@click.command("page", epilog=_EXAMPLES)
+@click.command("page")
 def command() -> None:
     """Print a one-time link to the web page.
 

@@ -9,16 +9,8 @@ import toolspeak as ts
 
 from ._io import CliError, chunks, read_json, read_text, usage_errors, write_json
 
-_EXAMPLES = """\b
-Examples:
-  toolspeak parse answer.txt
-  toolspeak parse --tools tools.json --policy strict < answer.txt
-  some-model | toolspeak parse --stream
-  toolspeak parse --untrusted page.html --candidates answer.txt
-"""
 
-
-@click.command("parse", epilog=_EXAMPLES)
+@click.command("parse")
 @click.option("--tools", metavar="TOOLS.JSON", help="Tools offered to the model: a JSON list in OpenAI's format.")
 @click.option(
     "--policy",

@@ -7,6 +7,7 @@ unreachable; 2 invalid command line; 3 the model answers but cannot be made to c
 import asyncio
 import sys
 import time
+from functools import partial
 from typing import Any
 
 import click
@@ -23,7 +24,7 @@ from ..runtime.learning import UseStore
 from ..runtime.model_resolution import ResolvedModel, resolve_model
 from ..runtime.probe_cache import ProbeStore, StoredProbe, apply_result, probe_target
 from ..runtime.prober import measure
-from ._io import CliError, write_json
+from ._io import CliError, Spinner, print_error, write_json
 from .config import load_config, usage_errors
 
 _UNREACHABLE, _NO_TOOLS = 1, 3
@@ -39,16 +40,9 @@ _TITLES = {
     "envelope": "enforced calls",
     "plan": "best plan",
 }
-_EXAMPLES = """\b
-Examples:
-  toolspeak probe ollama:qwen3:8b
-  toolspeak probe openai:my-model --base-url http://127.0.0.1:9000/v1 --refresh
-  toolspeak probe --list
-  toolspeak probe ollama:qwen3:8b --forget
-"""
 
 
-@click.command("probe", epilog=_EXAMPLES)
+@click.command("probe")
 @click.argument("model", metavar="PROVIDER:MODEL", default="")
 @click.option("--base-url", metavar="URL", default="", help="Base URL of the model.  [default: its provider's host]")
 @click.option("--refresh", is_flag=True, help="Probe again even if a result is stored.")
@@ -93,32 +87,30 @@ def _run_probe(reached: ResolvedModel, store: ProbeStore, full: bool) -> StoredP
     apply_result(capabilities(), place, None)  # ignore an earlier result
     profile = capabilities().find(*place).profile
 
-    async def ask() -> ProbeResult:
+    async def ask(spinner: Spinner) -> ProbeResult:
         try:
-            return await measure(reached, profile, full=full, progress=_progress)
+            return await measure(reached, profile, full=full, progress=partial(_progress, spinner))
         finally:
             await reached.upstream.close()
 
     try:
-        verdict = asyncio.run(ask())
+        with Spinner("asking the model") as spinner:
+            verdict = asyncio.run(ask(spinner))
     except ToolspeakError as error:
         verdict = ProbeResult(unreachable=str(error))
-    if sys.stderr.isatty():
-        click.echo("\r\x1b[K", err=True, nl=False)
     if verdict.unreachable:
-        click.echo(f"error: cannot reach {reached}: {verdict.unreachable}", err=True)
-        click.echo("hint: check the base URL and the API key, and that the server is running", err=True)
+        hint = "check the base URL and the API key, and that the server is running"
+        print_error(f"cannot reach {reached}: {verdict.unreachable}", hint)
         sys.exit(_UNREACHABLE)
     return store.record_measurement(place, verdict)
 
 
-def _progress(question: ProbeQuestion, answer: ProbeAnswer, requests: int) -> None:
+def _progress(spinner: Spinner, question: ProbeQuestion, answer: ProbeAnswer, requests: int) -> None:
     what = _TITLES.get(question.trait, question.trait)
     about = f"{what} ({question.dialect})" if question.dialect else what
     line = f"request {requests} of at most {MAX_REQUESTS}: {about}: {answer.kind}"
-    if sys.stderr.isatty():
-        click.echo(f"\r\x1b[K{line}", err=True, nl=False)
-    else:
+    spinner.show(line)
+    if not sys.stderr.isatty():
         click.echo(line, err=True)
 
 

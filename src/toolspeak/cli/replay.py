@@ -17,18 +17,11 @@ from ..config.values import UpstreamProtocol
 from ..core.parsing.acceptance import Policy
 from ..engine.planning.strategy import Emulation, Mode
 from ..errors import UsageError
-from ._io import write_json
+from ._io import Spinner, write_json
 from ._recorded_requests import find, replay_on_server, safe
 from .config import load_config, usage_errors
 from .explain import report_lines
 
-_EXAMPLES = """\b
-Examples:
-  toolspeak replay last --policy eager
-  toolspeak replay 3f2a9c --plan decision
-  toolspeak replay last --model other-model --dialect hermes --json
-  toolspeak replay last --upstream http://127.0.0.1:9000/v1
-"""
 _PROTOCOLS: list[str] = [name for name in get_args(UpstreamProtocol) if name]
 _Field = Callable[[dict[str, Any]], object]
 _ROWS: dict[str, _Field] = {
@@ -45,7 +38,7 @@ _ROWS: dict[str, _Field] = {
 }
 
 
-@click.command("replay", epilog=_EXAMPLES)
+@click.command("replay")
 @click.argument("identifier", metavar="ID")
 @click.option("--policy", type=click.Choice(get_args(Policy)), default=None, help="How much evidence a call needs.")
 @click.option("--dialect", default=None, metavar="NAME", help="Dialect (call notation) to use.")
@@ -66,10 +59,11 @@ def command(identifier: str, as_json: bool, upstream: str, protocol: str | None,
         config = load_config({"protocol": protocol} if protocol else None)
         match = find(config, identifier)
         original = match.recording
-        if match.server is not None and not upstream:
-            replay = replay_on_server(match.server, original["id"], changes)
-        else:
-            replay = _replay_locally(config, original, changes, upstream)
+        with Spinner("asking the model"):
+            if match.server is not None and not upstream:
+                replay = replay_on_server(match.server, original["id"], changes)
+            else:
+                replay = _replay_locally(config, original, changes, upstream)
     if as_json:
         write_json(replay, indent=2)
     else:

@@ -19,24 +19,15 @@ from ..agent.events import AgentEvent, AgentResult, WorkFinished
 from ..errors import UsageError
 from ..tools.approval import ApprovalAnswer, ApprovalDecision, Question
 from ..tools.wrappers import is_untrusted
-from ._io import read_text
+from ._io import clean, print_answer, print_error, read_text
 from .agent_options import AgentKit, CommandOptions, agent_kit, agent_options, make_client
-from .agent_screen import LineScreen, PromptGuard, ask_on_terminal, clean, limit_reached
+from .agent_screen import LineScreen, PromptGuard, ask_on_terminal, limit_reached
 from .config import print_notes, usage_errors
 
 _FAILED, _LIMIT, _INTERRUPTED = 1, 3, 130
-_EXAMPLES = """\b
-Examples:
-  toolspeak run "How many tests are in this folder?" --yes
-  toolspeak run "Summarise README.md" --tools files --upstream http://127.0.0.1:9000/v1
-  toolspeak run "What is new?" --tools none --mcp-config servers.json --json
-  toolspeak run "Summarise README.md" -m work:large
-  git diff | toolspeak run -
-  toolspeak run --session 4f0c2a
-"""
 
 
-@click.command("run", epilog=_EXAMPLES)
+@click.command("run")
 @click.argument("task", default="")
 @click.option("--session", default="", metavar="ID", help="Continue this session. Without a task, resume its answer.")
 @click.option("--json", "as_json", is_flag=True, help="Print events as JSON lines.")
@@ -61,8 +52,7 @@ def command(task: str, session: str, as_json: bool, options: CommandOptions) -> 
 
 async def _run_task(task: str, session: str, as_json: bool, options: CommandOptions) -> AgentResult:
     client, config = make_client(options)
-    live = sys.stdout.isatty() and not as_json
-    screen = LineScreen(partial(click.echo, err=True), live=live)
+    screen = LineScreen(partial(click.echo, err=True))
     guard = PromptGuard(_json if as_json else screen.show, screen.pause)
     ask = partial(_ask, guard) if sys.stdin.isatty() and sys.stderr.isatty() else None
     async with agent_kit(client, config, options, ask) as kit:
@@ -71,11 +61,12 @@ async def _run_task(task: str, session: str, as_json: bool, options: CommandOpti
         refused = [decision for decision in kit.approval.decisions if decision.by == "nobody"]
         foreign = frozenset(each.tool.name for each in kit.tools if is_untrusted(each))
         persistent, yes = kit.is_persistent, kit.yes
-    if not as_json:
-        _print(result, live)
+    if not as_json and result.content:
+        print_answer(result.content)
     if refused:
         click.echo(_refused_text(refused, yes, foreign), err=True)
-    if result.status != "complete" and persistent:
+    resumable = result.status == "interrupted" or (result.status == "failed" and result.rounds)
+    if resumable and persistent:
         click.echo(f"Resume: toolspeak run --session {result.session}", err=True)
     return result
 
@@ -123,7 +114,7 @@ def reported_failures() -> Generator[None]:
     except OSError as error:
         where = f": {error.filename}" if error.filename else ""
         with suppress(OSError):
-            click.echo(f"error: {error.strerror or error}{where}", err=True)
+            print_error(f"{error.strerror or error}{where}")
         _discard_output()
         sys.exit(_FAILED)
 
@@ -173,14 +164,6 @@ def _read_line(text: str) -> str:
     if not line:
         raise EOFError
     return line.decode(errors="replace").strip()
-
-
-def _print(result: AgentResult, live: bool) -> None:
-    """Print the answer, unless it was already streamed."""
-    last = [record.result for round_ in result.rounds[-1:] for record in round_.calls]
-    final = any(each is not None and each.content == result.content for each in last)
-    if result.content and (not live or final):
-        click.echo(clean(result.content) if sys.stdout.isatty() else result.content)
 
 
 def _exit_status(result: AgentResult) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import webbrowser
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -17,22 +18,15 @@ import click
 from ..config import Config, Secret, load
 from ..core.text import printable
 from ..errors import UsageError
+from ._io import colours
 from .config import print_notes, usage_errors
-from .first_run import prepare_embedded, print_examples
+from .first_run import prepare_embedded
 
 if TYPE_CHECKING:
     from ..config import Auth
     from ..server.observe.logs import Format
     from ..server.proxy.upstream_router import Gateway
 
-_EXAMPLES = """\b
-Examples:
-  toolspeak serve
-  toolspeak serve --model ~/models/my-model.gguf
-  toolspeak serve --upstream http://127.0.0.1:9000/v1
-  toolspeak serve --upstream http://127.0.0.1:9000/v1 --mode force --plan decision
-  toolspeak keys new anna && toolspeak serve --host 0.0.0.0
-"""
 _LEVELS = ["debug", "info", "warning", "error"]
 _FORMATS = ["auto", "json", "text"]
 _PROTOCOLS = ["openai", "openai_responses", "anthropic", "gemini", "ollama"]
@@ -65,6 +59,7 @@ class _ServeOptions(NamedTuple):
     log_format: Format
     log_level: str
     access_log: bool
+    open_page: bool
 
 
 class _ConfigReader:
@@ -87,7 +82,7 @@ class _ConfigReader:
         return usable_config(config, *self._overrides, before)
 
 
-@click.command("serve", epilog=_EXAMPLES)
+@click.command("serve")
 @click.option("--upstream", default="", metavar="URL", help="Base URL of the model, such as http://127.0.0.1:9000/v1.")
 @click.option("--protocol", type=click.Choice(_PROTOCOLS), help="Protocol of the upstream.")
 @click.option("--transport", type=click.Choice(["auto", "thin", "httpx2"]), help="HTTP client for upstreams.")
@@ -121,7 +116,8 @@ class _ConfigReader:
 )
 @click.option("--log-format", type=click.Choice(_FORMATS), default="auto", show_default=True, help="Log format.")
 @click.option("--log-level", type=click.Choice(_LEVELS), default="warning", show_default=True, help="Log level.")
-@click.option("--access-log", is_flag=True, help="Log every request.")
+@click.option("--access-log", is_flag=True, help="Log every request in full.")
+@click.option("--open", "open_page", is_flag=True, help="Open the web page in a browser.")
 def command(upstream: str, model: str, auth: Auth, **settings: Any) -> None:
     """Run the proxy server: tool calling for any client.
 
@@ -131,7 +127,6 @@ def command(upstream: str, model: str, auth: Auth, **settings: Any) -> None:
     """
     from ..server.access.api_keys import ApiKeys
     from ..server.app import App
-    from ..server.observe.logs import configure_logging
     from ..server.observe.spans import create_spans
     from ..server.process.from_config import gateway_from, origin_guard_from
     from ..server.process.lifecycle import Lifecycle
@@ -140,8 +135,7 @@ def command(upstream: str, model: str, auth: Auth, **settings: Any) -> None:
 
     options = _ServeOptions(*(settings.pop(name) for name in _ServeOptions._fields))
     reader = _ConfigReader({name: value for name, value in settings.items() if value}, upstream, model)
-    level = getattr(logging, options.log_level.upper())
-    configure_logging(lambda: reader.secrets, level, options.log_format, access=options.access_log)
+    logs_requests = _configure_logging(options, reader)
 
     with usage_errors():
         config = reader.read()
@@ -162,16 +156,31 @@ def command(upstream: str, model: str, auth: Auth, **settings: Any) -> None:
         config = new
         return gateway
 
-    lifecycle = Lifecycle(tracer=create_spans(), access_log=options.access_log)
+    lifecycle = Lifecycle(tracer=create_spans(), access_log=logs_requests)
     app = App(
         gateway, guard, lifecycle=lifecycle, recorder=recorder, secrets=lambda: reader.secrets, store=config.store
     )
     app.keep_secret = reader.secrets.append
     sessions = guard.access.sessions
-    announce = partial(_announce, options, plans, running, sessions.new_code)
+    announce = partial(_announce, options, plans, sessions.new_code)
     with usage_errors(), _control_file(config, options.host, sessions.server_session(), announce) as listening:
         process = ServerOptions(options.workers, options.drain, options.linger)
-        click.get_current_context().exit(serve(app, options.host, options.port, reload, process, listening))
+        status = serve(app, options.host, options.port, reload, process, listening)
+    if sys.stderr.isatty():
+        click.echo("\nThe server has stopped.", err=True)
+    click.get_current_context().exit(status)
+
+
+def _configure_logging(options: _ServeOptions, reader: _ConfigReader) -> bool:
+    """Configure the log: on a terminal, a short line for each request. Return whether requests are logged."""
+    from ..server.observe.logs import TerminalLogFormatter, configure_logging
+
+    brief = None
+    if options.log_format == "auto" and not options.access_log and sys.stderr.isatty():
+        brief = TerminalLogFormatter(lambda: reader.secrets, colours=colours() is None)
+    access, level = options.access_log or brief is not None, getattr(logging, options.log_level.upper())
+    configure_logging(lambda: reader.secrets, level, options.log_format, access=access, terminal=brief)
+    return access
 
 
 def _prepare_model(config: Config, upstream: str, model: str, settings: Mapping[str, str | int | None]) -> str:
@@ -239,20 +248,26 @@ def _plan_lines(gateway: Gateway, table: str) -> list[str]:
     return lines
 
 
-def _announce(options: _ServeOptions, plans: list[str], running: str, code: Callable[[], str], port: int) -> None:
+def _announce(options: _ServeOptions, plans: list[str], code: Callable[[], str], port: int) -> None:
     """Print the server's address and the plan of each upstream. `code` creates a one-time login code."""
     from ..server.access.login_sessions import CODE_SECONDS, link
 
-    host = options.host
-    address = _url(host, port)
+    address, local = _url(options.host, port), _url(_REACHABLE.get(options.host, options.host), port)
     click.echo(f"Listening on {address} (OpenAI: /v1, Anthropic: /, Gemini: /, Ollama: /)")
     for line in plans if options.log_format != "json" else ():
         click.echo(line)
-    if running:
-        print_examples(address, running)
     if sys.stderr.isatty():  # otherwise stderr may be a log that others can read
-        page = link(_url(_REACHABLE.get(host, host), port), code())
-        click.echo(f"Web page (one-time link, valid {CODE_SECONDS / 60:.0f} min): {page}", err=True)
+        minutes = f"{CODE_SECONDS / 60:.0f} min"
+        rows = {
+            "Page": link(local, code()),
+            "": f"(one-time link, valid {minutes}; `toolspeak page` prints another one)",
+            "Clients": f"toolspeak launch codex --url {local} (`toolspeak env` lists the clients)",
+            "Stop": "Ctrl-C",
+        }
+        for title, text in rows.items():
+            click.echo(f"{title:<9}{text}", err=True)
+    if options.open_page:
+        webbrowser.open(link(local, code()))
 
 
 def _url(host: str, port: int) -> str:

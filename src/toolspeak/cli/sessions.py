@@ -15,34 +15,22 @@ import click
 import msgspec
 
 from ..config import load
-from ..core.text import REPLACEMENT, printable
 from ..core.types import Message
 from ..engine.rounds.transcript import Answer, CallRecord, Entry
 from ..errors import NoStoreError
-from ._io import CliError, write_json
+from ._io import CliError, CommandGroup, clean, write_json
 from .config import usage_errors
 
 if TYPE_CHECKING:
     from ..store.sessions import Store
 
-_EXAMPLES = """\b
-Examples:
-  toolspeak sessions list
-  toolspeak sessions list --search weather --json
-  toolspeak sessions show 3f2a
-  toolspeak sessions export > sessions.jsonl
-  toolspeak sessions export 3f2a -o one.jsonl
-  toolspeak sessions import sessions.jsonl
-  toolspeak sessions rm 3f2a
-  toolspeak sessions doctor --repair
-"""
 #: Maximum number of characters of arguments and results that `show` prints. `--json` prints all.
 _MAX_CHARS = 2_000
 #: Maximum number of lines of a diff that `show` prints. `--json` prints more.
 _MAX_DIFF_LINES = 200
 
 
-@click.group("sessions", epilog=_EXAMPLES)
+@click.group("sessions", cls=CommandGroup)
 @click.option("--store", "url", metavar="URL", help="sqlite:///PATH or postgresql://...  [default: configured]")
 @click.option("--owner", default="", metavar="NAME", help="Owner of the sessions.  [default: none]")
 @click.pass_context
@@ -92,7 +80,7 @@ def list_(text: str, limit: int, as_json: bool) -> None:
     for info in sessions:
         tokens = f"{info.input_tokens + info.output_tokens} tokens"
         lock = f"; in use by {info.holder}" if info.holder else ""
-        click.echo(f"{info.id[:12]}  {_when(info.updated)}  {_clean(info.title) or '(empty)'}  ({tokens}{lock})")
+        click.echo(f"{info.id[:12]}  {_when(info.updated)}  {clean(info.title) or '(empty)'}  ({tokens}{lock})")
 
 
 @command.command("show")
@@ -176,9 +164,9 @@ def doctor(repair: bool, as_json: bool) -> None:
     else:
         click.echo(f"{report.where}: {report.sessions} sessions, schema {report.schema}")
         for line in report.file:
-            click.echo(f"file: {_clean(line)}")
+            click.echo(f"file: {clean(line)}")
         for finding in report.damaged:
-            click.echo(f"damaged: {finding.session}: {_clean(finding.what)}")
+            click.echo(f"damaged: {finding.session}: {clean(finding.what)}")
         for name in report.unfinished:
             click.echo(f"interrupted: {name}{'' if not repair else ' (repaired unless in use)'}")
         click.echo("All sessions are readable" if report.good else "Some sessions are unreadable")
@@ -205,35 +193,30 @@ def _entry_json(entry: Entry) -> dict[str, Any]:
 def _entry(entry: Entry) -> Iterator[str]:
     if isinstance(entry, Message):
         yield click.style(f"{entry.role}:", bold=True)
-        yield _clean(entry.text)
+        yield clean(entry.text)
         return
     yield click.style(f"answer ({entry.status}):", bold=True)
     for number, round_ in enumerate(entry.rounds, 1):
-        yield f"  round {number}{': ' + _clean(round_.text) if round_.text else ''}"
+        yield f"  round {number}{': ' + clean(round_.text) if round_.text else ''}"
         for record in round_.calls:
             yield from _call(record)
     if entry.content:
-        yield _clean(entry.content)
+        yield clean(entry.content)
     for note in entry.notes:
-        yield f"  note: {_clean(note.code)}: {_clean(note.detail)}"
+        yield f"  note: {clean(note.code)}: {clean(note.detail)}"
 
 
 def _call(record: CallRecord) -> Iterator[str]:
     from .agent_screen import coloured_diff
 
-    arguments = _clean(json.dumps(record.call.arguments, ensure_ascii=False))
-    yield f"    {_clean(record.call.name)} {_cut(arguments)}  [{record.state}, {record.seconds:.1f} s]"
+    arguments = clean(json.dumps(record.call.arguments, ensure_ascii=False))
+    yield f"    {clean(record.call.name)} {_cut(arguments)}  [{record.state}, {record.seconds:.1f} s]"
     if record.result is not None:
         mark = "error" if record.result.error else "result"
-        yield f"      {mark}: " + _cut(_clean(record.result.content)).replace("\n", "\n        ")
+        yield f"      {mark}: " + _cut(clean(record.result.content)).replace("\n", "\n        ")
     for each in record.diffs:
         yield coloured_diff(each.diff, _MAX_DIFF_LINES, "      ")
 
 
 def _cut(text: str) -> str:
     return text if len(text) <= _MAX_CHARS else f"{text[:_MAX_CHARS]}… ({len(text)} characters; --json prints all)"
-
-
-def _clean(text: str) -> str:
-    """Replace terminal control characters in untrusted text."""
-    return printable(text, REPLACEMENT, "\n\t")

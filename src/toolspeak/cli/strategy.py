@@ -13,15 +13,8 @@ from ..runtime.probe_cache import ProbeStore, ProbeTarget, apply_result
 from ._io import write_json
 from .config import load_config, usage_errors
 
-_EXAMPLES = """\b
-Examples:
-  toolspeak strategy openai:gpt-4
-  toolspeak strategy ollama:llama3.1:latest --json
-  toolspeak strategy openai:my-model --base-url http://127.0.0.1:9000/v1
-"""
 
-
-@click.command("strategy", epilog=_EXAMPLES)
+@click.command("strategy")
 @click.argument("model", metavar="PROVIDER:MODEL")
 @click.option("--base-url", metavar="URL", default="", help="Base URL of the model.  [default: its provider's host]")
 @click.option("--mode", metavar="MODE", help="When to emulate: off, fallback, force or auto.")

@@ -9,16 +9,8 @@ from ..config import PROJECT_FILE, load, trust, untrust
 from ..key_value import FileState
 from .config import usage_errors
 
-_EXAMPLES = """\b
-Examples:
-  toolspeak trust
-  toolspeak trust path/to/toolspeak.toml
-  toolspeak trust --revoke
-  toolspeak trust --list --json
-"""
 
-
-@click.command("trust", epilog=_EXAMPLES)
+@click.command("trust")
 @click.option("--revoke", is_flag=True, help="Stop trusting the file.")
 @click.option("--list", "as_list", is_flag=True, help="List trusted files.")
 @click.option("--json", "as_json", is_flag=True, help="With --list: print JSON.")
@@ -36,6 +28,8 @@ def command(revoke: bool, as_list: bool, as_json: bool, file: str) -> None:
         if as_list:
             files = [key.removeprefix("trust:") for key in state.keys("trust:")]
             click.echo(json.dumps({"trusted": files}) if as_json else "\n".join(files), nl=as_json or bool(files))
+            if not files and not as_json:
+                click.echo("No trusted files. Trust one with: toolspeak trust FILE", err=True)
         elif revoke:
             untrust(state, path)
             click.echo(f"`{path}` is no longer trusted")

@@ -21,17 +21,10 @@ if TYPE_CHECKING:
     from ..store.sessions import Store
     from ..tools.file_changes import UndoneFile, UndoResult
 
-_EXAMPLES = """\b
-Examples:
-  toolspeak undo
-  toolspeak undo --dry-run
-  toolspeak undo 3f2a --yes
-  toolspeak undo 3f2a --workdir ~/project --json
-"""
 _SHELL = "the session also ran shell commands; what they changed is not recorded and was not undone"
 
 
-@click.command("undo", epilog=_EXAMPLES)
+@click.command("undo")
 @click.argument("session", default="")
 @click.option("--workdir", default=".", metavar="DIR", help="Work directory of the session.  [default: current]")
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")

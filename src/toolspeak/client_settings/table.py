@@ -12,6 +12,7 @@ from typing import Literal, Self, TypeAlias
 
 import msgspec
 
+from ..core.text import suggestion
 from ..errors import UsageError
 
 #: Placeholder key: a server on loopback accepts any key, but most clients refuse to start without one.
@@ -98,5 +99,5 @@ def client(name: str) -> ClientSettings:
     """Find a client by its name or program name. Raises UsageError if it is unknown."""
     settings = clients().get(name) or next((row for row in clients().values() if row.program == name), None)
     if settings is None:
-        raise UsageError(f"unknown client `{name:.80}`", hint=f"use one of {', '.join(clients())}")
+        raise UsageError(f"unknown client `{name:.80}`", hint=suggestion(name, clients()))
     return settings

@@ -92,9 +92,15 @@ def _overrides_in(text: str) -> dict[str, dict[str, JSONObject]]:
     return tables
 
 
+def user_file(environment: Mapping[str, str]) -> Path:
+    """Return the path of the user's configuration file, which need not exist."""
+    explicit_path = environment.get("TOOLSPEAK_CONFIG")
+    return Path(explicit_path).expanduser() if explicit_path else _folder(environment, "CONFIG") / "config.toml"
+
+
 def _user_layer(environment: Mapping[str, str], notes: list[Note]) -> Layer:
     explicit_path = environment.get("TOOLSPEAK_CONFIG")
-    path = Path(explicit_path).expanduser() if explicit_path else _folder(environment, "CONFIG") / "config.toml"
+    path = user_file(environment)
     data = _read(path)
     if data is None:
         if explicit_path:

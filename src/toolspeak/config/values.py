@@ -6,6 +6,7 @@ from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
+from ..core.text import suggestion
 from ..core.types import JSONObject, JSONValue
 from ..engine.planning.capabilities import Profile, capabilities, check_fields
 from ..engine.planning.strategy import Settings
@@ -241,7 +242,7 @@ def checked_row(table: str, fields: JSONObject, where: str) -> JSONObject:
     columns = {name: struct for struct in reversed(COLUMNS[table]) for name in struct.__struct_fields__}
     for name, value in fields.items():
         if name not in columns:
-            raise ConfigError(f"unknown setting `{name}` in {where}", hint=f"use one of {', '.join(sorted(columns))}")
+            raise ConfigError(f"unknown setting `{name}` in {where}", hint=suggestion(name, columns))
         # The general check would quote the value, but a secret must not appear in an error message.
         if name in SECRETS and not isinstance(value, str):
             raise ConfigError(f"`{name}` in {where} must be a string")

@@ -1,6 +1,7 @@
 """Text helpers: make untrusted text printable and estimate its token count."""
 
 import re
+from collections.abc import Iterable
 
 #: The Unicode replacement character.
 REPLACEMENT = "\ufffd"
@@ -9,6 +10,8 @@ _WORDS = re.compile(r"[A-Za-z]+")
 _REST = re.compile(r"[0-9]{1,3}|[!-/:-@\[-`{-~]{1,2}|\n+|[À-ɏ\U00010000-\U0010ffff]")
 #: Most common words of up to this many letters are a single token.
 _LETTERS_PER_TOKEN = 6
+_MAX_COMPARED_CHARS = 60  # comparing names takes quadratic time
+_MAX_NAMES = 8  # maximum number of valid names that a suggestion lists
 
 
 def printable(text: str, replacement: str | None = None, keep: str = "") -> str:
@@ -43,3 +46,18 @@ def estimate_tokens(text: str) -> int:
 def counted(number: int, noun: str, plural: str = "") -> str:
     """Return a number with its noun, such as `1 call` or `2 calls`."""
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
+def suggestion(name: str, valid_names: Iterable[str], otherwise: str = "") -> str:
+    """Return a hint for an unknown name: the similar valid names; without any, `otherwise` or a few of them.
+
+    >>> suggestion("moed", ["plan", "mode", "retries"])
+    'did you mean `mode`?'
+    """
+    from difflib import get_close_matches  # needed only for mistakes, and slow to import
+
+    typed, names = name[:_MAX_COMPARED_CHARS], list(valid_names)
+    if near := get_close_matches(typed, names, 3):
+        return f"did you mean {' or '.join(f'`{each}`' for each in near)}?"
+    nearest = get_close_matches(typed, names, _MAX_NAMES, 0.0)
+    return otherwise or f"use one of {', '.join(nearest)}{', ...' if len(names) > len(nearest) else ''}"

@@ -6,6 +6,7 @@ of cases per category.
 
 from typing import Literal, NamedTuple, TypeAlias
 
+from ..core.text import suggestion
 from ..engine.planning.strategy import Mode
 from ..errors import UsageError
 
@@ -41,7 +42,7 @@ def _parse_variant(text: str) -> CallVariant:
     name, at, count = text.partition("@")
     variant = VARIANTS.get(name)
     if variant is None:
-        raise UsageError(f"unknown setting `{name:.80}`", hint=f"use {', '.join(VARIANTS)}")
+        raise UsageError(f"unknown setting `{name:.80}`", hint=suggestion(name, VARIANTS))
     if not at:
         return variant
     if not (count.isascii() and count.isdigit() and 0 < int(count[:6]) <= _MAX_CASES):

@@ -81,7 +81,7 @@ def _resolve_name(model: str, options: dict[str, str], config: Config, plugins: 
     if end.provider == EMBEDDED and not end.base_url:
         return _embedded(end.model, config)
     if not end.base_url:
-        hint = "write PROVIDER:MODEL, for example ollama:qwen3:8b, or pass `base_url`"
+        hint = "write PROVIDER:MODEL, for example ollama:qwen3:8b, or pass a base URL"
         raise UsageError(f"unknown model `{model}`" if model else "the model name is missing", hint=hint)
     protocol = codec_of(options["protocol"] or end.protocol)
     route = config.route(end.base_url, transport)

@@ -12,6 +12,7 @@ from typing import Annotated, Literal, NamedTuple, TypeAlias, get_args, get_orig
 
 import msgspec
 
+from ...core.text import suggestion
 from ...core.types import JSONObject, JSONValue, is_array, is_object, require
 from ...errors import ConfigError
 from ..data_files import read_toml
@@ -203,7 +204,7 @@ def check_fields(
     values: JSONObject = {}
     for name, value in fields.items():
         if name not in hints:
-            raise ConfigError(f"unknown setting `{name}` in {where}", hint=_one_of(hints))
+            raise ConfigError(f"unknown setting `{name}` in {where}", hint=suggestion(name, hints))
         try:
             values[name] = msgspec.convert(value, hints[name])
         except msgspec.ValidationError:

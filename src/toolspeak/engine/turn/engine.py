@@ -66,7 +66,7 @@ from .output_gate import CHECKED, LIVE, MAX_HELD_CHARS, OutputGate, TextPolicy
 from .phases import FIRST_PHASE, PHASES, Phase, PhaseName
 from .request_builder import RequestBuilder
 from .response_format import REFUSAL, check_format, is_refusal
-from .trace import AttemptTrace, Trace
+from .trace import NOT_CALLED, AttemptTrace, Trace
 from .upstream_limits import (
     NO_NATIVE_TOOLS,
     TOOL_REJECTION_STATUSES,
@@ -873,7 +873,7 @@ class Engine:
             return Note(reason, f"`{rejected[-1].name}` was not accepted as a call: {reason_text(reason)}")
         if last.reason == "length":
             return Note("length", "the answer was cut off by the token limit")
-        return Note("not_called", "the model answered without calling a tool")
+        return NOT_CALLED
 
     def _undecided(self) -> Fault | None:
         """Return the fault of the decision phase that preceded the final answer, if any."""

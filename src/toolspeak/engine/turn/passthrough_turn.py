@@ -24,7 +24,7 @@ from ...core.events import (
 from ...core.types import Note, Request, ToolChoice, Usage
 from ..planning.strategy import Plan
 from .actions import Action, AskUpstream, Done, Emit, StopAttempt, TurnOutcome
-from .trace import AttemptTrace, Trace
+from .trace import NOT_CALLED, AttemptTrace, Trace
 
 if TYPE_CHECKING:
     from .output_gate import OutputGate
@@ -141,7 +141,7 @@ class PassthroughTurn:
             return Note("upstream_failed", f"the upstream failed: {self._failure.message}")
         if self._reason == "length":
             return Note("length", "the answer was cut off by the token limit")
-        return Note("not_called", "the model answered without calling a tool")
+        return NOT_CALLED
 
     def _outcome(self) -> TurnOutcome:
         plan = self._plan

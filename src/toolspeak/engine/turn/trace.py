@@ -14,6 +14,8 @@ Mark: TypeAlias = Literal["copied", "omitted", "changed"]
 #: How many characters of a prompt or answer `Trace.lines` quotes. The full texts are in `Trace.attempts`.
 _MAX_QUOTED = 240
 _INTERPRETATION = "interpretation"
+#: Why a turn made no call, if nothing suggests that one was wanted.
+NOT_CALLED = Note("not_called", "the model answered without calling a tool")
 
 
 class AttemptTrace(msgspec.Struct, frozen=True, gc=False):

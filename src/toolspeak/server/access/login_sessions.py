@@ -22,6 +22,9 @@ _PATH = "/toolspeak/session"  # path at which a code is exchanged for a session
 #: Lifetimes in seconds: codes are meant for immediate use, sessions for a working day.
 CODE_SECONDS = 600.0
 SESSION_SECONDS = 12 * 3600.0
+#: A code is short, so that its link fits into a line: its nonce only tells codes of the same second apart, and 80 bits
+#: of the signature cannot be guessed in ten minutes.
+_CODE_NONCE_BYTES, _CODE_SIGNATURE_CHARS = 2, 20
 _MAX_CHARS = 256  # maximum length of a code or session token; longer strings are rejected
 
 _Kind: TypeAlias = Literal["code", "session"]
@@ -73,11 +76,12 @@ class LoginSessions:
         return expiry is not None
 
     def _sign(self, kind: _Kind, end: float, key: str = "") -> str:
-        payload = f"{end:.0f}.{key}.{secrets.token_urlsafe(16)}"
+        payload = f"{end:.0f}.{key}.{secrets.token_hex(_CODE_NONCE_BYTES if kind == 'code' else 16)}"
         return f"{payload}.{self._signature(kind, payload)}"
 
     def _signature(self, kind: _Kind, payload: str) -> str:
-        return hmac.new(self._secret, f"{kind}:{payload}".encode(), hashlib.sha256).hexdigest()
+        digest = hmac.new(self._secret, f"{kind}:{payload}".encode(), hashlib.sha256).hexdigest()
+        return digest[:_CODE_SIGNATURE_CHARS] if kind == "code" else digest
 
     def _expiry(self, kind: _Kind, text: str) -> float | None:
         """Return the expiry time of a signed code or session; None if it is invalid, expired or revoked."""

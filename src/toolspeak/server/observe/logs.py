@@ -36,6 +36,9 @@ _KEY_HINTS = ("tsk-", "key=", "token=", "secret=", "password=", "bearer")
 _URL_CREDENTIALS = re.compile(r"://[^/?#\s\"']+@")
 #: Name of the access logger, which writes one line per request if enabled.
 _ACCESS_LOGGER = "toolspeak.access"
+_SHORT_ID_CHARS = 8  # enough for `toolspeak explain`
+_FIRST_ERROR = 400  # lowest HTTP status of an error
+_GREEN, _RED = 32, 31  # terminal codes
 
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
@@ -97,20 +100,55 @@ class TextLogFormatter(JsonLogFormatter):
         return "\n".join([first, *(f"  | {printable(each)}" for each in trace)])
 
 
+class TerminalLogFormatter(logging.Formatter):
+    """Formats the access record of a model request as a short line, with a coloured status, and others as text."""
+
+    def __init__(self, secrets: Callable[[], Iterable[Secret]], *, colours: bool = True) -> None:
+        super().__init__()
+        self._text = TextLogFormatter(secrets)
+        self._colours = colours
+
+    def format(self, record: logging.LogRecord) -> str:
+        if record.name != _ACCESS_LOGGER:
+            return self._text.format(record)
+        line = self._text.line_fields(record)
+        status = int(str(line["status"]))
+        colour = _GREEN if status < _FIRST_ERROR else _RED
+        code = f"\x1b[{colour}m{status}\x1b[0m" if self._colours else str(status)
+        words = [str(line.get(name, "")) for name in ("client", "model", "plan", "calls", "retries")]
+        if "model" not in line:  # rejected before a model was asked
+            words.insert(0, str(line["message"]))
+        words += [f"{float(str(line['ms'])) / 1000:.1f} s", str(line.get("record", ""))[:_SHORT_ID_CHARS]]
+        if "error" in line:
+            words.append(str(line["error"]))
+        text = "  ".join(word for word in words if word)
+        return f"{time.strftime('%H:%M:%S', time.localtime(record.created))}  {code}  {printable(text)}"
+
+
+def _is_for_people(record: logging.LogRecord) -> bool:
+    """Whether a terminal shows this record: all but the page's own requests that succeeded."""
+    fields: Mapping[str, object] = getattr(record, "fields", {})
+    return record.name != _ACCESS_LOGGER or "model" in fields or int(str(fields["status"])) >= _FIRST_ERROR
+
+
 def configure_logging(
     secrets: Callable[[], Iterable[Secret]],
     level: int = logging.WARNING,
     log_format: Format = "auto",
     *,
     access: bool = False,
+    terminal: logging.Formatter | None = None,
 ) -> logging.Handler:
     """Send all log records, including uvicorn's, to stderr through one formatter.
 
     `auto` means text if stderr is a terminal, else JSON. `access` logs one line per request, whatever the level.
+    `terminal` formats the lines for a person, who does not see successful requests of the page.
     """
     handler = logging.StreamHandler()
     text = log_format == "text" or (log_format == "auto" and sys.stderr.isatty())
-    handler.setFormatter((TextLogFormatter if text else JsonLogFormatter)(secrets))
+    handler.setFormatter(terminal or (TextLogFormatter if text else JsonLogFormatter)(secrets))
+    if terminal is not None:
+        handler.addFilter(_is_for_people)
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)

@@ -3,12 +3,15 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from ...core.text import counted
+from ...engine.turn.trace import of_model, was_retried
 from ...errors import ToolspeakError
-from ..asgi import Send, respond
+from ..asgi import Send, header, respond
 from ..observe.counters import Counters, WorkerCounters, sum_counters
 from ..observe.metrics import CONTENT_TYPE, Metrics, exposition, gauges_of_this_process
 from ..observe.request_context import RequestContext, Times
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 
 PAGES = frozenset({"health", "metrics", "ready"})
 _access = logging.getLogger("toolspeak.access")
+_MAX_CLIENT_CHARS = 30  # maximum length of a client's name in the access log
 FINAL_RESPONSE_SECONDS = 2.0  # seconds for cancelled requests to send their error responses
 
 
@@ -89,7 +93,12 @@ class Lifecycle:
         if self._access_log:
             fields: dict[str, object] = {"route": record.client_protocol, "model": record.model, "plan": record.plan}
             fields |= {"requests": record.requests, "added_ms": round(added * 1000, 3), "record": record.id}
+            attempts = of_model(record.trace.attempts)
+            retries = sum(was_retried(one, two) for one, two in pairwise(attempts))
+            names = [each.name for attempt in attempts for each in attempt.candidates if each.verdict == "call"]
             more = {"upstream": record.upstream_name, "no_call": record.trace.why_no_call, "error": record.error}
+            more |= {"client": header(context.scope, b"user-agent").partition("/")[0][:_MAX_CLIENT_CHARS]}
+            more |= {"calls": ", ".join(names), "retries": counted(retries, "retry", "retries") if retries else ""}
             self._line(context, fields | {name: text for name, text in more.items() if text})
 
     def _line(self, context: RequestContext, fields: dict[str, object]) -> None:

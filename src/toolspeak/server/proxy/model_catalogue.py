@@ -8,17 +8,16 @@ only when a client requests the list, never during a model request.
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from difflib import get_close_matches
 
 import msgspec
 
+from ...core.text import suggestion
 from ...engine.planning.capabilities import best_pattern
 from ...errors import ConfigError, ToolspeakError, UsageError
 from ...upstreams.http.thin_transport import LIST_SECONDS, MAX_NAME_CHARS, HttpUpstream
 
 #: The part of a model name that is compared for suggestions, which takes quadratic time.
 _COMPARED_CHARS = 64
-_MAX_SUGGESTIONS = 3  # maximum number of suggestions for an unknown name
 _OLLAMA_TAG = ":latest"  # tag that Ollama's clients add to names without a tag
 
 #: Time for which a model list is cached.
@@ -79,8 +78,7 @@ class ModelCatalogue:
             return location
         display_name = f"`{name[:_COMPARED_CHARS]}`" if name else "no model"
         names = self.names(lambda location: permits(location) and shows(location))
-        near = " or ".join(f"`{each}`" for each in get_close_matches(name[:_COMPARED_CHARS], names, _MAX_SUGGESTIONS))
-        hint = f"did you mean {near}?" if near else "GET /v1/models lists the models"
+        hint = suggestion(name, names, "GET /v1/models lists the models")
         raise UnknownModel(f"unknown model {display_name}" if name else "the request has no `model`", hint=hint)
 
     def _locate(self, name: str) -> ModelLocation | None:

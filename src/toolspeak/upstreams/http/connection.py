@@ -6,6 +6,9 @@ deadline only when it fires. This makes it cheap to move the deadline.
 """
 
 import asyncio
+import os
+import re
+import socket
 import ssl
 from collections.abc import AsyncGenerator, Callable, Mapping
 from functools import partial
@@ -511,7 +514,9 @@ class ConnectionPool:
             raise UpstreamTimeout(message, should_retry=True) from error
         except (OSError, UnicodeError) as error:
             retry = not isinstance(error, ssl.SSLCertVerificationError | UnicodeError)
-            raise UpstreamError(f"cannot connect to `{where.authority}`: {error}", should_retry=retry) from error
+            raise UpstreamError(
+                f"cannot connect to `{where.authority}`: {_reason(error)}", should_retry=retry
+            ) from error
         if not connection.disconnected:
             self._all.add(connection)
         tls_object = transport.get_extra_info("ssl_object")
@@ -559,3 +564,12 @@ class ConnectionPool:
         self._all.discard(connection)
         if connection in self._idle:
             self._idle.remove(connection)
+
+
+def _reason(error: Exception) -> str:
+    """Describe a failed connection without the numbers and addresses in the system's message."""
+    if isinstance(error, socket.gaierror):
+        return "unknown host"
+    # If a host has several addresses, asyncio joins their messages, and the exception has no number.
+    number = re.search(r"\[Errno (\d+)\]", str(error))
+    return os.strerror(int(number[1])).lower() if number else str(error)
