@@ -16,10 +16,11 @@ from tests.cli_agent_helpers import Played, Terminal, alone, served
 from tests.server.live_proxy import service
 from tests.test_doctor import error, listing, routed
 from tests.upstreams.loopback_server import Answer, Heard, serving_in_a_thread
-from toolspeak.cli import init, main
+from toolspeak.cli import main
 from toolspeak.core.events import Event, Failure
 from toolspeak.core.types import Request
 from toolspeak.engine.planning.capabilities import capabilities
+from toolspeak.server.web import connect
 
 WEATHER = ("", [("get_weather", {"city": "Oslo"})])
 REFUSAL = "I cannot do that \x1b[31mbecause I have no tools."
@@ -54,7 +55,7 @@ def test_a_plain_model_calls_through_toolspeak_beside_its_raw_answer():
     assert (raw, helped) == ("✗ no tool call", 'get_weather({"city":"Oslo"})')
     assert "[31m" in result.stdout
     assert "\x1b" not in result.stdout
-    assert f"Use it: toolspeak serve --upstream {url}\n" in result.stdout
+    assert f"Use it: toolspeak serve --upstream {url} --model openai:tiny\n" in result.stdout
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a terminal of POSIX")
@@ -122,8 +123,7 @@ def local(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A server with models where another kind of server usually is, and no server where a third is."""
     answers = routed(Played(*["It is fine."] * 20), listing("nomic-embed-text", "qwen3:8b"))
     with serving_in_a_thread(answers) as server:
-        places = (("ollama", "http://127.0.0.1:1", "ollama"), ("vllm", server.url, "openai_chat"))
-        monkeypatch.setattr(init, "LOCAL_SERVERS", places)
+        monkeypatch.setattr(connect, "LOCAL_SERVERS", {"http://127.0.0.1:1": "ollama", server.url: "vllm"})
         yield server.url
 
 
@@ -143,7 +143,7 @@ def test_local_servers_are_configured_and_checked(local: str, tmp_path: Path):
 
 
 def test_without_a_local_server_nothing_is_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    monkeypatch.setattr(init, "LOCAL_SERVERS", (("vllm", "http://127.0.0.1:1/v1", "openai_chat"),))
+    monkeypatch.setattr(connect, "LOCAL_SERVERS", {"http://127.0.0.1:1/v1": "vllm"})
     result = toolspeak("init")
     assert (result.exit_code, result.stdout) == (2, "")
     assert "hint: start one, or run `toolspeak serve --upstream URL`" in result.stderr

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from toolspeak.core.types import Message, TextPart, Tool, ToolCall, ToolChoice, ToolResult
-from toolspeak.engine.prompting.interpreting import interpreting_messages
+from toolspeak.engine.turn.interpretation import interpreting_messages
 
 from .chain_kinds import TRAINED, Task
 from .chains import Chain

@@ -43,7 +43,7 @@ from toolspeak.engine.planning.capabilities import Profile, ProfileMatch
 from toolspeak.engine.planning.strategy import Settings, plan
 from toolspeak.engine.turn.actions import EMULATED, INTERPRETED, INTERPRETED_CALL, AskUpstream, Done
 from toolspeak.engine.turn.engine import Engine
-from toolspeak.engine.turn.interpretation import MAX_ANSWER, Interpretation, Interpreter
+from toolspeak.engine.turn.interpretation import MAX_ANSWER, Interpretation, Interpreter, interpreting_messages
 from toolspeak.engine.turn.request_builder import RequestBuilder
 from toolspeak.engine.turn.trace import of_model, without_interpretation
 
@@ -65,6 +65,28 @@ def interpreted(*script: Any, **arguments: Any) -> Turn:
 
 def phases(made: Turn) -> list[str]:
     return [each.phase for each in made.outcome.trace.attempts]
+
+
+# ---- the prompt
+
+
+def text_of(answer: str) -> str:
+    (message,) = interpreting_messages(answer)
+    assert message.role == "user"
+    return message.text
+
+
+@check_each("answer", ["I'll call f.", "{'a': 1\n}", "\n\n> quoted\nx", "```json\n{}\n```", ""])
+def test_every_line_of_the_answer_is_quoted_as_it_is(answer: str):
+    lines = text_of(answer).partition("\n\n")[2].splitlines()
+    assert [line.removeprefix("> ") for line in lines] == answer.splitlines()
+    assert all(line.startswith("> ") for line in lines)
+
+
+def test_what_comes_before_the_answer_is_the_same_for_all_answers():
+    one, other = text_of("a"), text_of("b")
+    assert one[:-1] == other[:-1]
+    assert one.endswith("\n\n> a")
 
 
 # ---- which answers are interpreted

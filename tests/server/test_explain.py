@@ -177,7 +177,7 @@ class Kept:
         self.id = asked(server, "repair it")["id"]
         self.told = {**heard(server, f"/toolspeak/requests/{self.id}"), **changed}
         place = f"sqlite:///{home / 'kept.db'}"
-        open_recordings(place).add(self.id, "small-model", self.told)
+        open_recordings(place).add_all([(self.id, "small-model", self.told)])
         monkeypatch.setenv("TOOLSPEAK_STORE", place)
 
 

@@ -267,7 +267,7 @@ def test_a_fault_of_toolspeak_itself_is_told_without_details(monkeypatch: pytest
     async def broken(addresses: Any) -> Any:
         raise RuntimeError(CANARY)
 
-    monkeypatch.setattr(connect, "_detect", broken)
+    monkeypatch.setattr(connect, "detect", broken)
     state = run(Desk().check(url="http://127.0.0.1:9"))
     assert state["checks"][-1]["says"] == "internal error in toolspeak; see its log"
 
@@ -277,10 +277,11 @@ def test_local_servers_are_found_on_their_ports(monkeypatch: pytest.MonkeyPatch)
         desk = Desk()
         async with serving(routed(obedient)) as vllm, serving(routed(obedient)) as own:
             monkeypatch.setattr(connect, "LOCAL_SERVERS", _ports({"vllm": vllm, "llamacpp": own}))
-            listed = await connect.find_local(desk.gateway, own.port)
-            assert listed == [{"provider": "vllm", "url": vllm.url, "models": ["m", "other"]}]
+            (listed,) = await connect.find_local(desk.gateway.capabilities, own.port)
+            assert (listed.provider, listed.models) == ("vllm", ("m", "other"))
             state = (await desk.ask("GET", "/toolspeak/connection?find=1")).json
             assert {each["provider"] for each in state["local"]} == {"vllm", "llamacpp"}
+            assert {"provider": "vllm", "url": vllm.url, "models": ["m", "other"]} in state["local"]
 
     run(scenario())
 

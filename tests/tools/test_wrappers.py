@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,16 +9,14 @@ from hypothesis import strategies as st
 from tests.cases import check_each
 from tests.tools.sample_tools import Say, run
 from toolspeak.core.types import JSONObject, Tool
-from toolspeak.errors import ToolDenied, ToolError, ToolTimeout, UsageError
+from toolspeak.errors import ToolDenied, ToolError, UsageError
 from toolspeak.tools.approval import Approval
 from toolspeak.tools.base import CallContext, ToolOutput
 from toolspeak.tools.final_output import FinalOutput
 from toolspeak.tools.wrappers import (
     Approved,
-    Prefixed,
     ReadMore,
     Remainders,
-    TimeLimited,
     Truncated,
     is_sandboxed,
     only,
@@ -47,14 +43,6 @@ def test_choosing_a_tool_that_is_not_there_is_an_error():
         only([Say("read")], without=["reed"])
 
 
-def test_a_prefix_changes_the_name_only():
-    inner = Say("search", side_effects=True)
-    outer = Prefixed(inner, "web__")
-    assert outer.tool.name == "web__search"
-    assert (outer.tool.parameters, outer.tool.side_effects) == (inner.tool.parameters, True)
-    assert run(outer).content == "hello"
-
-
 def test_a_tool_runs_after_approval_and_not_before():
     inner = Say(side_effects=True)
     with pytest.raises(ToolDenied, match="no one can approve it"):
@@ -67,43 +55,12 @@ def test_wrappers_know_whether_what_is_inside_is_sandboxed():
     class Boxed(Say):
         sandboxed = True
 
-    boxed = Truncated(TimeLimited(Prefixed(Boxed(side_effects=True), "x_"), 5))
+    boxed = Truncated(Boxed(side_effects=True))
     assert is_sandboxed(boxed)
     assert not is_sandboxed(Truncated(Say()))
     assert run(Approved(boxed, Approval(yes=True))).content == "hello"
     with pytest.raises(ToolDenied):
         run(Approved(Say(side_effects=True), Approval(yes=True)))
-
-
-class Hang:
-    tool = Tool("hang")
-    cancelled = False
-
-    async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
-        try:
-            await asyncio.Event().wait()
-        finally:
-            self.cancelled = True
-        return ToolOutput("")
-
-
-class Own:
-    tool = Tool("own")
-
-    async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
-        raise TimeoutError("its own")
-
-
-@pytest.mark.requirement("R-F32")
-def test_a_tool_that_takes_too_long_is_ended():
-    inner = Hang()
-    with pytest.raises(ToolTimeout, match=r"`hang` took longer than 0\.01 seconds"):
-        run(TimeLimited(inner, 0.01))
-    assert inner.cancelled
-    with pytest.raises(TimeoutError, match="its own"):
-        run(TimeLimited(Own(), 5))
-    with pytest.raises(UsageError):
-        TimeLimited(inner, 0)
 
 
 # ---- long output

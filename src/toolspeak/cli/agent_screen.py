@@ -212,7 +212,8 @@ class LineScreen:
             case _:
                 pass
         if not self._live and (stage := stage_text(event)):
-            self._written = self._written + event.text if isinstance(event, events.TextPiece) else ""
+            written = self._written + event.text if isinstance(event, events.TextPiece) else ""
+            self._written = written[-2 * _MAX_CHARS :]
             self._spinner.show(f"{stage} {_end(self._written)}")
 
     def pause(self) -> None:

@@ -3,28 +3,23 @@
 Never changes an existing file.
 """
 
+from __future__ import annotations
+
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import click
 
 from ..config import Config, load
 from ..config.sources import user_file
-from ..errors import ToolspeakError, UsageError
+from ..errors import UsageError
 from ._io import CliError, Spinner
 from .config import usage_errors
 
-#: Name, address and protocol of server software that runs on this machine by default.
-LOCAL_SERVERS = (
-    ("ollama", "http://127.0.0.1:11434", "ollama"),
-    ("lmstudio", "http://127.0.0.1:1234/v1", "openai_chat"),
-    ("llamacpp", "http://127.0.0.1:8080/v1", "openai_chat"),
-    ("vllm", "http://127.0.0.1:8000/v1", "openai_chat"),
-)
-_CONNECT_SECONDS, _SECONDS = 2.0, 10.0
-#: Words in the names of models that do not chat.
-_OTHER_KINDS = ("embed", "whisper", "tts", "rerank", "moderation")
+if TYPE_CHECKING:
+    from ..server.web.connect import Address
 
 
 @click.command("init")
@@ -49,38 +44,25 @@ def command(context: click.Context, dry_run: bool) -> None:
     context.invoke(doctor)
 
 
-async def chat_models(url: str, protocol: str = "openai_chat", key: str = "") -> tuple[str, ...]:
-    """Return the names of the models at this base URL that seem to chat; none if it lists none."""
-    from ..server.proxy.model_catalogue import ListingUpstream
-    from ..upstreams.http.connection import Timeouts
-    from ..upstreams.http.retry import Retry
-
-    timeouts = Timeouts(_CONNECT_SECONDS, _SECONDS, _SECONDS, _SECONDS)
-    upstream = ListingUpstream(url, key, protocol, timeouts, retry=Retry(most=0))
-    try:
-        names = await upstream.model_names()
-    except ToolspeakError:
-        return ()
-    finally:
-        await upstream.close()
-    return tuple(name for name in names if not any(word in name.lower() for word in _OTHER_KINDS))
-
-
-async def _find() -> dict[str, tuple[str, tuple[str, ...]]]:
+async def _find() -> dict[str, Address]:
     """Map the name of each server that answers to its address and its models."""
-    listed = await asyncio.gather(*(chat_models(url, protocol) for _, url, protocol in LOCAL_SERVERS))
-    return {name: (url, models) for (name, url, _), models in zip(LOCAL_SERVERS, listed, strict=True) if models}
+    from ..engine.planning.capabilities import Capabilities
+    from ..server.web.connect import find_local
+
+    return {each.provider: each for each in await find_local(Capabilities()) if each.models}
 
 
-def _lines(servers: dict[str, tuple[str, tuple[str, ...]]]) -> Iterator[str]:
+def _lines(servers: Mapping[str, Address]) -> Iterator[str]:
+    from ..server.web.connect import default_model
+
     if not servers:
         hint = "start one, or run `toolspeak serve --upstream URL`; without --upstream, a small embedded model is used"
         raise UsageError("found neither Ollama, LM Studio, llama.cpp nor vLLM on its usual port", hint=hint)
-    first, (_, models) = next(iter(servers.items()))
+    name, first = next(iter(servers.items()))
     yield "# Written by `toolspeak init`."
-    yield f"model = {json.dumps(f'{first}:{models[0]}')}"
-    for name, (url, _) in servers.items():
-        yield f"\n[upstreams.{name}]\nbase_url = {json.dumps(url)}"
+    yield f"model = {json.dumps(f'{name}:{default_model(first.models)}')}"
+    for name, address in servers.items():
+        yield f"\n[upstreams.{name}]\nbase_url = {json.dumps(address.base_url)}"
 
 
 def _write(config: Config, text: str) -> None:

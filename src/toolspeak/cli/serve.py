@@ -136,7 +136,6 @@ def command(upstream: str, model: str, auth: Auth, **settings: Any) -> None:
     options = _ServeOptions(*(settings.pop(name) for name in _ServeOptions._fields))
     reader = _ConfigReader({name: value for name, value in settings.items() if value}, upstream, model)
     logs_requests = _configure_logging(options, reader)
-
     with usage_errors():
         config = reader.read()
         memory = config.memory()

@@ -15,17 +15,18 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from ..config import Secret
 from ..core.text import counted
 from ..errors import UpstreamError, UsageError
 from ._io import Spinner, clean
 from .config import load_config, usage_errors
 from .env import checked_variable
-from .init import chat_models
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from ..client import AsyncClient
+    from ..server.web.connect import Address
 
 _QUESTION = "What is the weather in Oslo? Use the tool."
 _SECONDS = 120.0  # timeout for an answer; a model may have to be loaded first
@@ -64,31 +65,34 @@ def command(url: str, model: str, prompt: str, key_env: str) -> None:
     with usage_errors():
         key = os.environ.get(checked_variable(key_env), "") if key_env else ""  # noqa: TID251 - named by the user
         with Spinner("looking for models") as spinner:
-            place, name = asyncio.run(_locate(url, model, key))
+            address, name = asyncio.run(_locate(url, model, key))
             spinner.show(f"asking {name} twice")
-            raw, helped = asyncio.run(_ask_twice(place, name, key, prompt))
-    click.echo(f"{clean(name)} at {place}: {clean(prompt)}\n")
+            raw, helped = asyncio.run(_ask_twice(address, name, key, prompt))
+    click.echo(f"{clean(name)} at {address.base_url}: {clean(prompt)}\n")
     _print(raw, helped)
-    click.echo(f"\nUse it: toolspeak serve --upstream {place}")
+    click.echo(f"\nUse it: toolspeak serve --upstream {address.base_url} --model {address.provider}:{clean(name)}")
     sys.exit(not helped.calls)
 
 
-async def _locate(url: str, model: str, key: str) -> tuple[str, str]:
-    """Return the base URL, to which /v1 may have to be added, and the name of the model."""
+async def _locate(url: str, model: str, key: str) -> tuple[Address, str]:
+    """Return where the models are served, in which protocol, and the name of the model to ask."""
+    from ..engine.planning.capabilities import Capabilities
+    from ..server.web.connect import default_model, detect, find_addresses
+
     base = (url if "://" in url else f"http://{url}").rstrip("/")
-    for place in (base, f"{base}/v1"):
-        if names := await chat_models(place, key=key):
-            return place, model or names[0]
-    if model:
-        return base, model
-    raise UsageError(f"{base} lists no models", hint=f"add --model NAME, or run `toolspeak doctor --upstream {base}`")
+    address = await detect(find_addresses(Capabilities(), base, "", Secret(key)))
+    name = model or default_model(address.models)
+    if not name:
+        hint = f"add --model NAME, or run `toolspeak doctor --upstream {base}`"
+        raise UsageError(f"{base} lists no models", hint=hint)
+    return address, name
 
 
-async def _ask_twice(place: str, name: str, key: str, prompt: str) -> tuple[_Attempt, _Attempt]:
+async def _ask_twice(address: Address, name: str, key: str, prompt: str) -> tuple[_Attempt, _Attempt]:
     from ..client import AsyncClient
 
-    config = load_config({"probe": "off"})
-    async with AsyncClient(f"openai:{name}", base_url=place, api_key=key, config=config) as client:
+    model, config = f"{address.provider}:{name}", load_config({"probe": "off"})
+    async with AsyncClient(model, base_url=address.base_url, api_key=key, config=config) as client:
         raw, helped = await asyncio.gather(_ask(client, prompt, "off"), _ask(client, prompt, "auto"))
     return raw, helped
 

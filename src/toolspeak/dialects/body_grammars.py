@@ -17,8 +17,8 @@ from ..core.parsing.call_builder import CallBuilder
 from ..core.parsing.context import ParseContext
 from ..core.parsing.dialect_interface import Progress
 from ..core.parsing.fast_paths import ArgumentFastPath, FastPath, StrictFastPath, whole_object
-from ..core.parsing.name_patterns import NAME_CHARS, NAME_START
 from ..core.parsing.tags import MORE
+from ..core.text import NAME_CHARS, NAME_START
 
 #: Pattern of an unquoted tool name.
 BODY_NAME = rf"(?:{NAME_START}|\$)[{NAME_CHARS}$.:/-]*"

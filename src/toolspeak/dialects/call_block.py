@@ -13,8 +13,8 @@ from ..core.parsing.call_builder import CallBuilder
 from ..core.parsing.context import ParseContext
 from ..core.parsing.dialect_interface import REST_OF_ANSWER, Opening, Progress
 from ..core.parsing.fast_paths import FastPath
-from ..core.parsing.name_patterns import NAME_CHARS, NAME_START, TOOL_NAME
 from ..core.parsing.tags import MORE, Tag, fold_name, lex_tag
+from ..core.text import NAME_CHARS, NAME_START, TOOL_NAME
 from .body_grammars import MAX_SIGNATURE, BlockContext, Body, skip_nonce, word_for_nonce
 from .json_calls import JsonCalls, read_whole
 from .named_calls import NamedCall

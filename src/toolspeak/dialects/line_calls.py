@@ -10,8 +10,8 @@ from ..core.parsing.call_builder import CallBuilder
 from ..core.parsing.context import ParseContext
 from ..core.parsing.dialect_interface import Opening, Progress
 from ..core.parsing.fast_paths import FastPath
-from ..core.parsing.name_patterns import NAME_CHARS, NAME_START, TOOL_NAME
 from ..core.parsing.tags import MORE, has_word
+from ..core.text import NAME_CHARS, NAME_START, TOOL_NAME
 from .body_grammars import ArgumentsBody, BlockContext, Steps, arguments_ahead, skip_nonce, word_for_nonce
 from .named_calls import clean_name
 

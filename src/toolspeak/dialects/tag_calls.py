@@ -11,8 +11,8 @@ from ..core.json_repair.containers import MAX_SIZE
 from ..core.json_repair.lookahead import LOOKAHEAD
 from ..core.parsing.call_builder import CallBuilder
 from ..core.parsing.fast_paths import FastPath
-from ..core.parsing.name_patterns import TOOL_NAME
 from ..core.parsing.tags import MORE, Tag, lex_name, lex_tag
+from ..core.text import TOOL_NAME
 from ..core.types import JSONValue, Note
 from .body_grammars import BlockContext, Body, arguments_ahead
 from .tag_ends import skip_blank

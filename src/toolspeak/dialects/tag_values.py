@@ -14,8 +14,8 @@ from ..core.json_repair.literals import escape_text
 from ..core.json_repair.lookahead import LOOKAHEAD, match_start, skip_spaces
 from ..core.json_repair.tokens import END_STRING, KEY, OBJECT, PART, STRING
 from ..core.parsing.fast_paths import FastPath, MarkupFastPath, Search
-from ..core.parsing.name_patterns import NAME_CHARS
 from ..core.parsing.tags import MORE, NAMESPACES, NO_TAG, Tag, fold_name
+from ..core.text import NAME_CHARS
 from ..core.types import JSONValue
 from .body_grammars import Steps
 from .tag_ends import ValueEnd, ValuePlace, tag_prefix

@@ -10,9 +10,9 @@ import msgspec
 
 from ..core.json_repair.containers import Allowance
 from ..core.json_repair.whole_text import parse_value
-from ..core.parsing.name_patterns import TOOL_NAME
 from ..core.parsing.tags import Tag, lex_tag
 from ..core.schema.argument_schema import ArgumentSchema
+from ..core.text import TOOL_NAME
 from ..core.types import JSONObject, JSONValue, Note, is_object
 from .tag_names import CDATA, CDATA_END
 

@@ -50,11 +50,6 @@ class SqlJournal:
     def session(self) -> str:
         return self._lease.key.session
 
-    @property
-    def lost(self) -> bool:
-        """Whether another writer has taken over the session."""
-        return self._lost is not None
-
     async def entries(self) -> tuple[Entry, ...]:
         stored = await self._database.reading(lambda connection: ledger.entries_of(connection, self._lease.key))
         return tuple(close_open_calls(entry) if isinstance(entry, Answer) else entry for entry in stored)

@@ -24,9 +24,6 @@ class Recordings:
         self._retention = retention
         self._added = 0
 
-    def add(self, identifier: str, model: str, body: JSONValue) -> None:
-        self.add_all([(identifier, model, body)])
-
     def add_all(self, several: Iterable[tuple[str, str, JSONValue]]) -> None:
         """Store several recordings (id, model, body) in one transaction, which costs about as much as storing one."""
         rows = [

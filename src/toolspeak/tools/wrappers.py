@@ -1,6 +1,5 @@
 """Wrappers around tools: name prefix, approval, timeout, truncation. They can be combined in any order."""
 
-import asyncio
 from collections import OrderedDict
 from collections.abc import Iterable
 
@@ -8,7 +7,7 @@ import msgspec
 
 from ..core.types import JSONObject, JSONValue, Tool
 from ..engine.context.shortening import PLAIN_ID, READ_MORE, as_stored, shorten
-from ..errors import ToolDenied, ToolError, ToolTimeout, UsageError
+from ..errors import ToolDenied, ToolError, UsageError
 from .approval import Approval
 from .approval_patterns import matches
 from .base import CallContext, Executable, ToolOutput
@@ -68,18 +67,6 @@ class _Wrapper:
         return await self._inner.run(arguments, context)
 
 
-class Prefixed(_Wrapper):
-    """A tool with a name prefix."""
-
-    def __init__(self, inner: Executable, prefix: str) -> None:
-        super().__init__(inner)
-        self._tool = msgspec.structs.replace(inner.tool, name=f"{prefix}{inner.tool.name}")
-
-    @property
-    def tool(self) -> Tool:
-        return self._tool
-
-
 class Approved(_Wrapper):
     """A tool that runs only after approval."""
 
@@ -93,27 +80,6 @@ class Approved(_Wrapper):
         if not decision.allowed:
             raise ToolDenied(f"the call was not allowed: {decision.reason}")
         return await super().run(arguments, context)
-
-
-class TimeLimited(_Wrapper):
-    """A tool with a timeout."""
-
-    def __init__(self, inner: Executable, seconds: float) -> None:
-        super().__init__(inner)
-        if not seconds > 0:
-            raise UsageError(f"the time limit of `{inner.tool.name}` must be greater than 0 seconds")
-        self._seconds = seconds
-
-    async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
-        """Run the tool. Raises ToolTimeout if the tool took too long."""
-        limit = asyncio.timeout(self._seconds)
-        try:
-            async with limit:
-                return await super().run(arguments, context)
-        except TimeoutError:
-            if limit.expired():
-                raise ToolTimeout(f"`{self.tool.name}` took longer than {self._seconds:g} seconds") from None
-            raise  # raised by the tool itself
 
 
 class Remainders:

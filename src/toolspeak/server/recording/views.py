@@ -22,7 +22,7 @@ from ..proxy.exchange import ExchangeResult
 from ..proxy.request_settings import ALLOWED
 from .candidate_spans import Mark, marks_in
 from .entries import RecordingEntry, unpack
-from .headlines import NO_HEADLINE, Headline, headline
+from .listing import NO_HEADLINE, Headline, headline
 from .redaction import parse_body, redact_text, redact_value
 
 _ERROR = 400  # the lowest HTTP status that is an error

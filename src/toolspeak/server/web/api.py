@@ -26,9 +26,9 @@ from ..asgi import Receive, Scope, header, read_body
 from ..observe.counters import MinuteRow, MinuteSeries, merge_rows
 from ..proxy.upstream_router import Gateway
 from ..recording.recorder import Recorder
+from ..recording.replay import replay_import
 from ..routes import Route
 from .connect import ConnectApi, find_local
-from .imports import inspect
 from .models import ModelsApi, latest
 from .requests import AskWorkers, RequestsApi, no_other_workers
 from .sessions import SessionsApi, owner_of
@@ -140,7 +140,8 @@ class PageApi:
 
     async def _connection(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
         own_port = (scope.get("server") or ("", 0))[1]
-        local = await find_local(self._gateway(), own_port) if "find" in _query(scope) else []
+        servers = await find_local(self._gateway().capabilities, own_port) if "find" in _query(scope) else []
+        local = [{"provider": each.provider, "url": each.base_url, "models": [*each.models[:3]]} for each in servers]
         return self._connect_api.state | {"local": local}
 
     async def _check_connection(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
@@ -158,7 +159,7 @@ class PageApi:
     async def _import(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
         body = read_object(await read_body(scope, receive, _MAX_IMPORT_BYTES))
         # In a thread, because parsing may take long enough to delay other streams.
-        return await asyncio.to_thread(asyncio.run, inspect(body))
+        return await asyncio.to_thread(asyncio.run, replay_import(body))
 
     async def _chats(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
         return await asyncio.to_thread(self._sessions.list_sessions, owner_of(caller), _query(scope).get("text", ""))

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 from typing import NamedTuple
 
 import msgspec
@@ -16,6 +17,7 @@ import msgspec
 from ...config import Secret, redacted_url
 from ...core.types import JSONObject, JSONValue
 from ...doctor import PATIENCE, CheckResult, DoctorTarget, examine
+from ...engine.planning.capabilities import Capabilities
 from ...errors import ConfigError, ToolspeakError, UpstreamError, UsageError
 from ...runtime.model_resolution import codec_of
 from ...upstreams.codecs import resolve_endpoint
@@ -38,9 +40,10 @@ LOCAL_SERVERS = {
     "http://127.0.0.1:8080/v1": "llamacpp",
     "http://127.0.0.1:8000/v1": "vllm",
 }
+_FIND_SECONDS = 1.0
 
 
-class _Address(NamedTuple):
+class Address(NamedTuple):
     """Where models are served, and their names."""
 
     base_url: str
@@ -80,7 +83,7 @@ class ConnectApi:
         self._gateway = gateway
         self._keep_secret = keep_secret
         self._task: asyncio.Task[None] | None = None
-        self._address: _Address | None = None
+        self._address: Address | None = None
         self.state: JSONObject = {}
 
     async def start(self, fields: JSONObject) -> JSONObject:
@@ -90,7 +93,8 @@ class ConnectApi:
             url = wish.url.strip().rstrip("/")
             key = Secret(wish.key.strip())
             same = None if url else self._address
-            addresses = [same] if same else _addresses(self._gateway(), url, wish.provider, key)
+            capabilities = self._gateway().capabilities
+            addresses = [same] if same else find_addresses(capabilities, url, wish.provider, key)
         except (msgspec.ValidationError, ConfigError) as error:
             raise UsageError(f"invalid request: {error}") from None
         if len(wish.model) > MAX_NAME_CHARS or not wish.model.isprintable() or "*" in wish.model:
@@ -102,11 +106,11 @@ class ConnectApi:
         self._task = asyncio.ensure_future(self._check(addresses, wish.model, self.state))
         return self.state
 
-    async def _check(self, addresses: list[_Address], model: str, state: JSONObject) -> None:
+    async def _check(self, addresses: list[Address], model: str, state: JSONObject) -> None:
         checks: list[JSONValue] = state["checks"]
         try:
-            self._address = address = await _detect(addresses)
-            model = model or _default_model(address.models)
+            self._address = address = await detect(addresses)
+            model = model or default_model(address.models)
             place = {"url": redacted_url(address.base_url), "protocol": address.protocol, "provider": address.provider}
             state |= {**place, "model": model, "models": list(address.models)}
             async for result in examine(self._target(address, model), partial(state.__setitem__, "checking")):
@@ -118,7 +122,7 @@ class ConnectApi:
         finally:
             state["running"] = False
 
-    def _target(self, address: _Address, model: str) -> DoctorTarget:
+    def _target(self, address: Address, model: str) -> DoctorTarget:
         gateway, provider = self._gateway(), address.provider
         about = (provider, provider, model, address.base_url, address.protocol, address.open(_TIMEOUTS, Retry(most=0)))
         return DoctorTarget(*about, gateway.settings(f"{provider}:{model}"), gateway.capabilities, bool(address.key))
@@ -146,42 +150,41 @@ class ConnectApi:
             await asyncio.gather(self._task, return_exceptions=True)
 
 
-async def find_local(gateway: Gateway, own_port: int) -> list[JSONValue]:
+async def find_local(capabilities: Capabilities, own_port: int = 0) -> list[Address]:
     """Find model servers on this machine. `own_port` is the port of this server."""
+
+    async def look(url: str, provider: str) -> list[Address]:
+        with suppress(ToolspeakError, TimeoutError):
+            async with asyncio.timeout(_FIND_SECONDS):
+                address = find_addresses(capabilities, url, provider, Secret())[0]
+                return [address._replace(models=await address.look())]
+        return []
+
     others = {url: name for url, name in LOCAL_SERVERS.items() if parse_base_url(url).port != own_port}
-    answers = await asyncio.gather(*(_find(gateway, url, name) for url, name in others.items()))
-    return [each for each in answers if each is not None]
+    return [*chain.from_iterable(await asyncio.gather(*(look(url, name) for url, name in others.items())))]
 
 
-async def _find(gateway: Gateway, url: str, provider: str) -> JSONValue:
-    with suppress(ToolspeakError, TimeoutError):
-        async with asyncio.timeout(1.0):
-            models = await _addresses(gateway, url, provider, Secret())[0].look()
-        return {"provider": provider, "url": url, "models": list(models[:3])}
-    return None
-
-
-def _addresses(gateway: Gateway, url: str, provider: str, key: Secret) -> list[_Address]:
+def find_addresses(capabilities: Capabilities, url: str, provider: str, key: Secret) -> list[Address]:
     """Return the ways to reach a URL, the likeliest first. Raises ConfigError or UsageError if it must not be used."""
     base = parse_base_url(url)
     if is_metadata(base.host):
         raise UsageError("this address belongs to the metadata service of a cloud and is not allowed")
-    row = gateway.capabilities.provider(provider) or gateway.capabilities.provider_at(url)
+    row = capabilities.provider(provider) or capabilities.provider_at(url)
     first = codec_of(row.protocol) if row is not None else "openai_chat"
-    addresses: list[_Address] = []
+    addresses: list[Address] = []
     for protocol in dict.fromkeys((first, "openai_chat", "ollama", "anthropic", "gemini")):
         name = row.name if row is not None and protocol == first else protocol.partition("_")[0]
         base_url = f"{url}/v1" if protocol.startswith("openai") and not base.path else url
         with suppress(ConfigError):  # the URL ends with a method of another protocol
             resolve_endpoint(base_url, protocol)
-            addresses.append(_Address(base_url, protocol, name, key))
+            addresses.append(Address(base_url, protocol, name, key))
     return addresses
 
 
-async def _detect(addresses: list[_Address]) -> _Address:
+async def detect(addresses: list[Address]) -> Address:
     """Return the first address that lists models, else one that asks for a key, else the likeliest."""
     results = await asyncio.gather(*(address.look() for address in addresses), return_exceptions=True)
-    denied: list[_Address] = []
+    denied: list[Address] = []
     for address, result in zip(addresses, results, strict=True):
         if not isinstance(result, BaseException):
             return address._replace(models=result)
@@ -190,6 +193,6 @@ async def _detect(addresses: list[_Address]) -> _Address:
     return [*denied, *addresses][0]
 
 
-def _default_model(models: tuple[str, ...]) -> str:
+def default_model(models: tuple[str, ...]) -> str:
     chat = (name for name in models if not any(word in name.lower() for word in _OTHER_KINDS))
     return next(chat, next(iter(models), ""))

@@ -23,10 +23,9 @@ from ..asgi import header
 from ..proxy.exchange import ExchangeResult, RequestRecord
 from ..proxy.upstream_router import Gateway
 from ..recording.entries import RecordingEntry
-from ..recording.headlines import NO_HEADLINE, Headline, headline
+from ..recording.listing import NO_HEADLINE, Headline, headline, parse_query, select
 from ..recording.recorder import Recorder
 from ..recording.replay import replay_request
-from ..recording.search import parse_query, select
 from ..recording.views import detail, hidden_texts, running_summary, summary
 
 _MAX_LINES = 2000  # maximum number of requests in a list: as many as one recorder keeps

@@ -143,9 +143,7 @@ def obtain_weights(
     if hub_name is not None:
         return hub.obtain(hub_name, cache, environment, follower)
     file = _cached_default(recipe, cache) or weights.obtain(DEFAULT, cache, environment, follower)
-    if file.name == MERGED.file_name:
-        weights.remove_old_merged(file)
-    elif _prefers_merged(recipe):
+    if file.name != MERGED.file_name and _prefers_merged(recipe):
         weights.merge_in_background(cache)
     return file
 

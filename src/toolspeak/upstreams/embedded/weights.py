@@ -97,10 +97,6 @@ MERGED = msgspec.structs.replace(
     size=144_811_072,
     sha256="1bef7e58252972e19214ca181cf779f5d18f6c709e360aa3c70b78fc4bb7a858",
 )
-#: Names under which this release and earlier ones have stored merged weights.
-_MERGED_NAMES = ("SmolLM2-135M-Instruct.Q8_0.gguf", "SmolLM2-135M-Instruct-tools.Q8_0.gguf")
-
-
 #: Fingerprints of verified files. Hashing 100 MB takes a while, and the file is checked twice at startup.
 _verified: dict[Path, tuple[str, int, int, int]] = {}
 
@@ -188,16 +184,7 @@ def obtain_merged(
             raise FetchFailed(str(error)) from error
         return files
 
-    path = obtain(target, folder, environment, follower, (by_merging,))
-    remove_old_merged(path)
-    return path
-
-
-def remove_old_merged(current: Path) -> None:
-    """Remove merged weights of earlier releases, which nothing reads once the current ones are in the folder."""
-    for name in {*_MERGED_NAMES} - {current.name}:
-        with suppress(OSError):
-            (current.parent / name).unlink()
+    return obtain(target, folder, environment, follower, (by_merging,))
 
 
 #: The process that merges the adapter, if there is one.
