@@ -47,6 +47,6 @@ def test_the_embedded_model_answers_and_can_be_inspected(browser: Any, serving: 
     page.locator(".attempt").first.wait_for()
     page.goto(f"{url}/#/models")
     page.locator(".model").first.wait_for()
-    page.goto(f"{url}/#/metrics")
+    page.goto(f"{url}/#/dashboard")
     page.locator(".tiles").wait_for()
     context.close()

@@ -32,7 +32,7 @@ const MAKERS = {
   dashboard: async (about) => (await import("./metrics.js")).makeMetrics(about),
 };
 const FIRST = "start";
-/** Other names in addresses. */
+/** Old names in addresses, which are replaced. */
 const ALIASES = /** @type {Record<string, string>} */ ({ chat: "chats", inspector: "requests", metrics: "dashboard" });
 /** The part with unsaved work, which a sign-in keeps. */
 const KEPT = "chats";
@@ -56,6 +56,7 @@ async function show() {
   const [, name = "", rest = ""] = /^#\/([a-z]+)\/?(.*)$/.exec(location.hash) ?? [];
   const known = Object.hasOwn(ALIASES, name) ? ALIASES[name] : name;
   const chosen = Object.hasOwn(MAKERS, known) ? known : FIRST;
+  if (known !== name) history.replaceState(null, "", location.hash.replace(name, known));
   openMore(false);
   for (const link of document.querySelectorAll("nav a")) {
     if (link.getAttribute("href") === `#/${chosen}`) link.setAttribute("aria-current", "page");

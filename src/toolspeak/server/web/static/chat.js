@@ -127,7 +127,7 @@ export function makeChat(about) {
   /** Shows the address of the open chat, if the chat is what is shown, and remembers it for the next visit. */
   function showAddress() {
     // A chat that is not stored has no address of its own; that of a new one would discard it.
-    const address = saver.session ? `#/chat/${saver.session}` : conversation.exchanges.length ? "#/chat" : `#/chat/${NEW}`;
+    const address = saver.session ? `#/chats/${saver.session}` : conversation.exchanges.length ? "#/chats" : `#/chats/${NEW}`;
     if (element.isConnected && location.hash !== address) history.replaceState(null, "", address);
     remember(saver.session);
     header.show();
@@ -160,7 +160,7 @@ export function makeChat(about) {
     const item = (/** @type {string} */ label, /** @type {() => void} */ act) => h("button", { type: "button", class: "quiet", click: act }, label);
     const remove = async () => {
       await fetchJson(path(), { method: "DELETE" });
-      location.hash = `#/chat/${NEW}`;
+      location.hash = `#/chats/${NEW}`;
       await list.refresh();
     };
     const confirm = h("button", { type: "button", class: "danger", hidden: true, click: () => attempt(remove) }, "Delete for good");
@@ -354,7 +354,7 @@ export function makeChat(about) {
     else if (event.key === "Escape") conversation.cancel();
     else if (event.ctrlKey && event.shiftKey && event.key.toLowerCase() === "o") {
       event.preventDefault();
-      location.hash = `#/chat/${NEW}`;
+      location.hash = `#/chats/${NEW}`;
     }
   });
   /** Whether the user has signed out. The next one must not find anything of this chat. */

@@ -259,7 +259,7 @@ export class ExchangeView {
       h("button", { type: "button", class: "quiet retry", click: () => retry("") }, "Retry"),
       this._actions.models.length > 1 && others,
       h("button", { type: "button", class: "quiet", title: "Continue from here in a new chat", click: () => this._actions.fork() }, "Fork"),
-      answer.record && h("a", { href: `#/inspector/${answer.record}` }, "Inspect"),
+      answer.record && h("a", { href: `#/requests/${answer.record}` }, "Inspect"),
       status,
     );
   }
@@ -315,7 +315,7 @@ function drawRound(round, number) {
           (call.diffs ?? []).map(drawDiff),
         ),
       ),
-      round.record && h("p", { class: "small" }, h("a", { href: `#/inspector/${round.record}` }, "Inspect this round")),
+      round.record && h("p", { class: "small" }, h("a", { href: `#/requests/${round.record}` }, "Inspect this round")),
     ],
     { class: "round" },
   );
