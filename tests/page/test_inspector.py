@@ -358,7 +358,7 @@ def test_a_session_that_has_ended_leads_back_to_the_form(page: Any, server: Serv
 
 def test_the_chat_notices_that_the_session_has_ended_and_keeps_what_was_said(page: Any, server: Served):
     ask(page, "hello")
-    page.click(".settings-menu summary")
+    page.click(".call-settings summary")
     page.get_by_role("combobox", name="Plan", exact=True).select_option("decision")
     page.context.clear_cookies()
     page.fill(FIELD, "hello again")

@@ -305,19 +305,19 @@ def test_a_chat_is_renamed_forked_exported_and_deleted(browser: Any, faults: lis
         ask(page, "What time is it in Oslo, and what is 17 times 23?")
         listed(page, "What time is it in Oslo, and what is 17 times 23?")
         original = page.url
-        page.get_by_text("More", exact=True).click()
+        page.get_by_text("Manage", exact=True).click()
         page.get_by_label("Title").fill("Time and sums")
         page.get_by_role("button", name="Rename").click()
         listed(page, "Time and sums")
         page.locator(".chat-name").get_by_text("Time and sums").wait_for()
-        page.get_by_text("More", exact=True).click()
+        page.get_by_text("Manage", exact=True).click()
         for kind in ("Markdown", "JSON"):
             with page.expect_download() as file:
                 page.get_by_role("button", name=f"Export as {kind}").click()
             text = Path(file.value.path()).read_text(encoding="utf-8")
             assert "quarter past noon" in text and "calculator" in text and "Time and sums" in text
             assert file.value.suggested_filename == f"Time-and-sums.{'md' if kind == 'Markdown' else 'json'}"
-            page.get_by_text("More", exact=True).click()
+            page.get_by_text("Manage", exact=True).click()
         assert json.loads(text)["exchanges"][0]["answer"]["status"] == "complete"
         page.get_by_role("button", name="Fork").first.click()
         page.locator(".chat-link").nth(1).wait_for()
@@ -326,7 +326,7 @@ def test_a_chat_is_renamed_forked_exported_and_deleted(browser: Any, faults: lis
         page.goto(original)
         page.locator(".chat-name").get_by_text("Time and sums").wait_for()
         assert page.locator(".exchange").count() == 1
-        page.get_by_text("More", exact=True).click()
+        page.get_by_text("Manage", exact=True).click()
         page.get_by_role("button", name="Delete…").click()
         page.get_by_role("button", name="Delete for good").click()
         page.locator(".welcome").wait_for()
@@ -344,11 +344,11 @@ def test_on_a_phone_the_chats_are_in_a_drawer(browser: Any, faults: list[str], t
         page.goto(server.link())
         page.wait_for_selector(".composer")
         ask(page, "hello")
-        page.get_by_role("button", name="Chats", exact=True).click()
+        page.get_by_role("button", name="All chats").click()
         listed(page, "hello")
         page.keyboard.press("Escape")
         page.locator(".chat-link").wait_for(state="hidden")
-        page.get_by_role("button", name="Chats", exact=True).click()
+        page.get_by_role("button", name="All chats").click()
         page.get_by_role("link", name="New chat").click()
         page.locator(".welcome").wait_for()
         page.locator(".chat-link").wait_for(state="hidden")

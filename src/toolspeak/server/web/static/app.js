@@ -1,7 +1,7 @@
 // @ts-check
 /** The frame of the page: sign-in state and navigation. Each part is a module that is loaded when it is first opened. */
 
-import { fetchJson, ApiError, MODELS_CHANGED, SESSION_EXPIRED } from "./api.js";
+import { fetchJson, ApiError, SESSION_EXPIRED } from "./api.js";
 import { h, setChildren } from "./dom.js";
 import { signIn } from "./sign_in.js";
 import { startTheme } from "./theme.js";
@@ -42,6 +42,8 @@ const more = /** @type {HTMLElement} */ (document.getElementById("more"));
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
 /** @type {Map<string, Part>} */
 const parts = new Map();
+/** What the server offers. All parts share this object, which is updated when a model was connected. */
+const shared = /** @type {About} */ ({});
 /** @type {About | undefined} */
 let about;
 /** @type {Part | undefined} */
@@ -63,7 +65,7 @@ async function show() {
     else link.removeAttribute("aria-current");
   }
   try {
-    about ??= /** @type {About} */ (await fetchJson("toolspeak/about"));
+    about ??= Object.assign(shared, await fetchJson("toolspeak/about"));
     setSignedIn(true);
     const part = parts.get(chosen) ?? (await MAKERS[chosen](about));
     if (number !== navigations) return;
@@ -117,12 +119,6 @@ function decode(text) {
     return text;
   }
 }
-
-/** Reloads what the server offers, after a model was connected. The parts share this object. */
-addEventListener(MODELS_CHANGED, async () => {
-  const changed = await fetchJson("toolspeak/about").catch(() => null);
-  if (about && changed) Object.assign(about, changed);
-});
 
 /** Shows the sign-in form after the session expired. The chat stays; the other parts may show another server's data. */
 function showSignIn() {
