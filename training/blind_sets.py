@@ -258,26 +258,26 @@ _NOW = datetime(2025, 3, 14, 9, 26, 53, tzinfo=UTC)
 _PAGE = (
     Tool(
         "clock",
-        "Tells the current date and time in a time zone.",
+        "Returns the current date and time in a time zone or city.",
         {
             "type": "object",
             "properties": {
-                "zone": {"type": "string", "description": "such as Europe/Oslo; the user's own if left out"}
+                "zone": {"type": "string", "description": "such as Europe/Oslo; default: the user's own"}
             },
         },
     ),
     Tool(
         "calculator",
-        "Works out a sum with + - * / % ^ and brackets.",
+        "Evaluates an arithmetic expression with + - * / % ^ and brackets.",
         {
             "type": "object",
-            "properties": {"sum": {"type": "string", "description": "such as (3 + 4) * 2"}},
-            "required": ["sum"],
+            "properties": {"expression": {"type": "string", "description": "such as (3 + 4) * 2"}},
+            "required": ["expression"],
         },
     ),
     Tool(
         "dice",
-        "Throws dice and tells what they show.",
+        "Rolls dice and returns the results.",
         {
             "type": "object",
             "properties": {
@@ -355,7 +355,7 @@ def world_tools(item: Item) -> list[Executable]:
             raise ToolError(f"no weather station in `{city}`")
         return found
 
-    functions = (clock, lambda arguments: calculate(str(arguments.get("sum", ""))), dice)
+    functions = (clock, lambda arguments: calculate(str(arguments.get("expression", ""))), dice)
     tools: list[Executable] = [_WorldTool(tool, function) for tool, function in zip(_PAGE, functions, strict=True)]
     return [*tools, _WorldTool(_WEATHER, weather)] if known else tools
 

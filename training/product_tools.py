@@ -34,24 +34,24 @@ __all__ = ["CALCULATOR", "CLOCK", "DICE", "ZONES", "Desk", "calculate", "clock_t
 
 CLOCK = Tool(
     "clock",
-    "Tells the current date and time in a time zone.",
+    "Returns the current date and time in a time zone or city.",
     {
         "type": "object",
-        "properties": {"zone": {"type": "string", "description": "such as Europe/Oslo; the user's own if left out"}},
+        "properties": {"zone": {"type": "string", "description": "such as Europe/Oslo; default: the user's own"}},
     },
 )
 CALCULATOR = Tool(
     "calculator",
-    "Works out a sum with + - * / % ^ and brackets.",
+    "Evaluates an arithmetic expression with + - * / % ^ and brackets.",
     {
         "type": "object",
-        "properties": {"sum": {"type": "string", "description": "such as (3 + 4) * 2"}},
-        "required": ["sum"],
+        "properties": {"expression": {"type": "string", "description": "such as (3 + 4) * 2"}},
+        "required": ["expression"],
     },
 )
 DICE = Tool(
     "dice",
-    "Throws dice and tells what they show.",
+    "Rolls dice and returns the results.",
     {
         "type": "object",
         "properties": {
@@ -290,7 +290,7 @@ class Desk:
         self._moment = moment
         self._told: set[int] = set()
         own: dict[str, Callable[[JSONObject], str]] = {
-            "calculator": lambda given: calculate(str(given["sum"])),
+            "calculator": lambda given: calculate(str(given["expression"])),
             "clock": lambda given: clock_text(self._moment, str(given.get("zone") or self._home)),
             "dice": self._dice,
             "get_weather": self._weather,

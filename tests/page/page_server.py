@@ -96,7 +96,7 @@ class Script:
             return f'Let me see.\n```{mark}\n{{"tool": "clock", "parameters": {{"zone": "Europe/Oslo",}}}}\n```'
         if "time" in question:
             clock = _call(mark, "clock", {"zone": "Europe/Oslo"})
-            return f"I look it up.\n{clock}\n{_call(mark, 'calculator', {'sum': '17 * 23'})}"
+            return f"I look it up.\n{clock}\n{_call(mark, 'calculator', {'expression': '17 * 23'})}"
         return "There is nothing to look up."
 
 

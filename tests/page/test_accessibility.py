@@ -107,11 +107,11 @@ def test_axe_finds_nothing_serious(browser: Any, server: Served, axe: Path, sche
     assert violations(page, axe) == []
     for question in ("refuse, please", "repair it", "Show an example of a call"):
         identifier = asked(server, question)["id"]
-        page.goto(f"{server.url}/#/inspector/{identifier}")
+        page.goto(f"{server.url}/#/requests/{identifier}")
         page.locator(".one").get_by_text(identifier).wait_for()
         unfold(page.locator(".one summary").first)
         assert violations(page, axe) == []
-    for part in ("models", "metrics", "playground"):
+    for part in ("models", "dashboard", "playground"):
         page.goto(f"{server.url}/#/{part}")
         page.locator(".card").first.wait_for()
         unfold(page.locator("summary").first)
@@ -181,7 +181,7 @@ def test_every_action_of_the_chat_works_by_keyboard(page: Any, server: Served):
 def test_every_action_of_the_inspector_works_by_keyboard(page: Any, server: Served):
     for question in ("hello", "repair it", "what time is it?"):
         asked(server, question)
-    page.goto(f"{server.url}/#/inspector")
+    page.goto(f"{server.url}/#/requests")
     page.locator(".rows-row").first.wait_for()
     page.keyboard.press("?")
     page.get_by_role("dialog", name="Keyboard shortcuts").wait_for()
@@ -236,7 +236,7 @@ def test_the_tools_can_be_chosen_on_a_phone(browser: Any, server: Served, faults
 
 
 @pytest.mark.parametrize(
-    "part", ["start", "playground", "import", "chat", "inspector", "models", "evaluate", "metrics"]
+    "part", ["start", "playground", "import", "chats", "requests", "models", "evaluate", "dashboard"]
 )
 def test_a_phone_is_wide_enough(browser: Any, server: Served, faults: list[str], part: str):
     context = browser.new_context(viewport={"width": 360, "height": 740}, has_touch=True)
@@ -244,7 +244,7 @@ def test_a_phone_is_wide_enough(browser: Any, server: Served, faults: list[str],
     page.goto(server.link())
     page.wait_for_selector(".composer")
     identifier = asked(server, "Show an example of a call")["id"]
-    page.goto(f"{server.url}/#/{part}/{identifier if part == 'inspector' else ''}")
+    page.goto(f"{server.url}/#/{part}/{identifier if part == 'requests' else ''}")
     page.locator(".composer, .one, .page .card, .evaluations").first.wait_for()
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     assert not faults
@@ -311,20 +311,20 @@ def visited(browser: Any, server: Served, identifier: str, faults: list[str]) ->
     with Traced(browser, page) as traced:
         page.goto(server.link())
         page.wait_for_selector(".composer")
-        page.goto(f"{server.url}/#/inspector")
+        page.goto(f"{server.url}/#/requests")
         page.locator(".rows-summary").get_by_text("2000 requests").wait_for()
         page.evaluate("document.querySelector('.rows').scrollTop = 90000")
         page.evaluate("document.querySelector('.rows').scrollTop = 0")
-        page.goto(f"{server.url}/#/inspector/{identifier}")
+        page.goto(f"{server.url}/#/requests/{identifier}")
         page.locator(".one mark.candidate-mark").wait_for(state="attached")
         for top in (100_000, 500_000, 0):
             page.evaluate("top => document.querySelector('.attempt pre').scrollTop = top", top)
             drawn(page)
         # By its place: the browser's driver would look through the megabyte for words, in the thread of the page.
         unfold(page.locator(".section > summary"))
-        page.goto(f"{server.url}/#/metrics")
+        page.goto(f"{server.url}/#/dashboard")
         page.locator(".tiles").wait_for()
-        page.goto(f"{server.url}/#/chat")
+        page.goto(f"{server.url}/#/chats")
         ask(page, "something very long")
     context.close()
     return traced.longest

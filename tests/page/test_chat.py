@@ -13,6 +13,15 @@ from tests.page.page_server import MARKDOWN, Served
 pytestmark = [pytest.mark.system("browser"), pytest.mark.requirement("H2")]
 
 FIELD = ".composer textarea"
+SUGGESTIONS = (
+    "What is 17 times 23?",
+    "What time is it in Oslo and in Tokyo?",
+    "Roll two dice and tell me the time in Paris.",
+    "What is 12 * 12 and 13 * 13?",
+    "Calculate (12 + 30) * 7.",
+    "What time is it in Tokyo, in London and in New York?",
+    "What is the capital of France?",
+)
 
 
 def ask(page: Any, question: str) -> Any:
@@ -36,7 +45,7 @@ def test_rounds_are_one_line_each_afterwards_and_open_to_everything(page: Any):
     unfold(rounds.locator("summary"))
     opened = rounds.inner_text()
     assert "I look it up." in opened  # the text before the calls
-    assert '{"sum":"17 * 23"}' in opened and "391" in opened
+    assert '{"expression":"17 * 23"}' in opened and "391" in opened
     assert '{"zone":"Europe/Oslo"}' in opened
 
 
@@ -44,7 +53,7 @@ def test_text_and_calls_are_shown_while_they_come(page: Any):
     page.fill(FIELD, "linger over it")
     page.press(FIELD, "Enter")
     page.locator(".live").get_by_text("It takes a while, and then").wait_for()
-    assert page.locator(".composer button").inner_text() == "Cancel"
+    assert page.locator(".composer button").inner_text() == "Stop"
     page.click(".composer button")
     page.locator(".notice.warn").get_by_text("Stopped").wait_for()
     assert "It takes a while" in page.locator(".answer .text").inner_text()  # what had come is kept
@@ -96,9 +105,9 @@ def test_where_no_call_was_likely_nothing_is_said_about_it(page: Any):
 
 
 def test_mode_plan_and_dialect_are_those_chosen(page: Any, server: Served):
-    page.click(".settings-menu summary")
+    page.click(".call-settings summary")
     page.get_by_role("combobox", name="Plan", exact=True).select_option("decision")
-    page.locator(".settings-menu summary").get_by_text("Calls: decision").wait_for()
+    page.locator(".call-settings summary").get_by_text("Calls: decision").wait_for()
     exchange = ask(page, "hello")
     assert "plan decision" in exchange.locator(".about").inner_text()
     page.get_by_role("combobox", name="Plan", exact=True).select_option("inline")
@@ -131,7 +140,7 @@ def test_for_a_tool_of_ones_own_one_is_asked_what_it_answers(page: Any, server: 
 
 
 def test_a_tool_that_fails_tells_the_model_and_the_person(page: Any, server: Served):
-    server.script.calls["half a sum"] = ("calculator", {"sum": "2 +"})
+    server.script.calls["half a sum"] = ("calculator", {"expression": "2 +"})
     page.fill(FIELD, "What is half a sum?")
     page.press(FIELD, "Enter")
     page.locator("details.round .badge.bad").wait_for()
@@ -159,7 +168,7 @@ def test_an_upstream_that_fails_is_told(page: Any):
     exchange = ask(page, "hello")
     assert "Request failed" in exchange.locator(".notice.bad").inner_text()
     assert "nobody-has-this" in exchange.locator(".notice.bad").inner_text()
-    exchange.get_by_role("link", name="Inspect").click()
+    exchange.get_by_role("link", name="Details").click()
     page.locator(".one .notice.bad").first.wait_for()
 
 
@@ -264,8 +273,9 @@ def test_an_own_tool_named_like_another_is_told(page: Any):
     assert "Duplicate" not in said.inner_text()
 
 
-def test_a_call_whose_arguments_do_not_fit_is_not_run(page: Any, server: Served):
-    call = {"index": 0, "id": "c1", "type": "function", "function": {"name": "calculator", "arguments": '{"x": 1}'}}
+def results_of_a_call(page: Any, name: str, arguments: str) -> list[Any]:
+    """The requests of a chat whose first answer is one call; the second has its result."""
+    call = {"index": 0, "id": "c1", "type": "function", "function": {"name": name, "arguments": arguments}}
     first = [{"delta": {"tool_calls": [call]}}, {"delta": {}, "finish_reason": "tool_calls"}]
     bodies = [[*first], [{"delta": {"content": "I see."}}, {"delta": {}, "finish_reason": "stop"}]]
     sent: list[Any] = []
@@ -276,9 +286,22 @@ def test_a_call_whose_arguments_do_not_fit_is_not_run(page: Any, server: Served)
         route.fulfill(content_type="text/event-stream", body="".join([*chunks, "data: [DONE]\n\n"]))
 
     page.route("**/v1/chat/completions", answer)
-    exchange = ask(page, "What is 17 times 23?")
+    ask(page, "What is 17 times 23?")
+    return sent
+
+
+@pytest.mark.parametrize("key", ["expression", "sum"])
+def test_the_calculator_runs_by_either_name_of_its_parameter(page: Any, key: str):
+    sent = results_of_a_call(page, "calculator", json.dumps({key: "17 * 23"}))
+    assert sent[1]["messages"][-1]["content"] == "391"
+    assert page.locator("details.round .badge.bad").count() == 0
+
+
+def test_a_call_whose_arguments_do_not_fit_is_not_run(page: Any):
+    sent = results_of_a_call(page, "calculator", '{"x": 1}')
+    exchange = page.locator(".exchange")
     exchange.locator("summary .badge.bad").get_by_text("1 invalid call").wait_for()
-    assert sent[1]["messages"][-1]["content"] == "invalid call: `sum` is required"
+    assert sent[1]["messages"][-1]["content"] == "invalid call: `expression` is required"
     unfold(exchange.locator("details.round summary"))
     assert "invalid call" in exchange.locator(".call").inner_text()
 
@@ -392,8 +415,13 @@ def test_markdown_that_comes_in_pieces_becomes_what_it_becomes_whole(page: Any):
 
 
 def test_a_suggestion_is_asked_at_once(page: Any):
-    page.locator(".suggestions button").first.click()
+    suggestions = page.locator(".suggestions button")
+    listed = page.evaluate("import('./toolspeak/page/suggestions.js').then((module) => module.SUGGESTIONS)")
+    assert suggestions.all_inner_texts() == listed == [*SUGGESTIONS]
+    suggestions.nth(1).click()
     page.locator(".exchange .about").wait_for()
+    assert page.locator(".bubble").all_inner_texts() == [SUGGESTIONS[1]]
+    assert page.locator(FIELD).input_value() == ""
 
 
 def test_editing_ends_with_escape_and_sends_with_enter(page: Any, server: Served):

@@ -10,8 +10,17 @@ pytestmark = [pytest.mark.system("browser"), pytest.mark.requirement("H1")]
 
 SCRIPT = """async ([name, all]) => {
   const { DEMO_TOOLS } = await import("./toolspeak/page/demo_tools.js");
-  const tool = DEMO_TOOLS.find((each) => each.name === name);
-  return all.map((args) => { try { return tool.run(args); } catch (error) { return `error: ${error.message}`; } });
+  const { asTool } = await import("./toolspeak/page/tools.js");
+  const { checkedCall } = await import("./toolspeak/page/call_arguments.js");
+  const tools = DEMO_TOOLS.map(asTool);
+  return all.map((given) => {
+    try {
+      const { tool, args } = checkedCall({ name, arguments: JSON.stringify(given) }, tools);
+      return tool.run(args);
+    } catch (error) {
+      return `error: ${error.message}`;
+    }
+  });
 }"""
 
 
@@ -34,6 +43,11 @@ def test_the_calculator_reads_expressions_as_people_write_them(page: Any, key: s
         "5 plus 3": "8",
     }
     assert run(page, "calculator", *({key: each} for each in expected)) == [*expected.values()]
+
+
+def test_arguments_that_no_alias_explains_are_not_run(page: Any):
+    told = run(page, "calculator", {"formula": "1 + 1"}, {"sum": 3}, {"sum": "1 + 1", "expression": "2 + 2"})
+    assert told == ["error: `expression` is required", "error: `expression` must be a string", "4"]
 
 
 def test_the_calculator_says_what_it_can_read(page: Any):

@@ -43,10 +43,10 @@ def test_the_embedded_model_answers_and_can_be_inspected(browser: Any, serving: 
     page.press(".composer textarea", "Enter")
     page.locator(".about").wait_for()
     assert page.locator(".answer .text, .answer .round, .answer .notice").count() > 0
-    page.get_by_role("link", name="Inspect", exact=True).click()
+    page.get_by_role("link", name="Details", exact=True).click()
     page.locator(".attempt").first.wait_for()
     page.goto(f"{url}/#/models")
     page.locator(".model").first.wait_for()
-    page.goto(f"{url}/#/metrics")
+    page.goto(f"{url}/#/dashboard")
     page.locator(".tiles").wait_for()
     context.close()

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.system("browser"), pytest.mark.requirement("H3")]
 
 
 def opened(page: Any, server: Served, identifier: str) -> Any:
-    page.goto(f"{server.url}/#/inspector/{identifier}")
+    page.goto(f"{server.url}/#/requests/{identifier}")
     page.locator(".one").get_by_text(identifier).wait_for()
     return page.locator(".one")
 
@@ -26,7 +26,7 @@ def show(page: Any, what: str) -> None:
 
 
 def test_requests_show_up_while_one_looks(page: Any, server: Served):
-    page.goto(f"{server.url}/#/inspector")
+    page.goto(f"{server.url}/#/requests")
     page.get_by_text("No requests yet.").wait_for()
     asked(server, "what time is it?")
     page.locator(".rows-row").wait_for()
@@ -39,7 +39,7 @@ def test_requests_show_up_while_one_looks(page: Any, server: Served):
 
 def test_a_click_while_the_list_grows_is_not_lost(page: Any, server: Served):
     identifier = asked(server, "what time is it?")["id"]
-    page.goto(f"{server.url}/#/inspector")
+    page.goto(f"{server.url}/#/requests")
     row = page.locator(f"#row-{identifier}")
     row.wait_for()
     page.evaluate("id => (window.row = document.getElementById(id))", f"row-{identifier}")
@@ -56,7 +56,7 @@ def test_a_request_that_runs_is_marked_and_shown_once_it_is_answered(page: Any, 
     page.fill(FIELD, "linger over it")
     page.press(FIELD, "Enter")
     page.locator(".live").get_by_text("It takes a while").wait_for()
-    page.goto(f"{server.url}/#/inspector")
+    page.goto(f"{server.url}/#/requests")
     row = page.locator(".rows-row").filter(has=page.get_by_text("running", exact=True))
     row.wait_for()
     assert "small-model" in row.inner_text()
@@ -67,7 +67,7 @@ def test_a_request_that_runs_is_marked_and_shown_once_it_is_answered(page: Any, 
     page.get_by_role("link", name="Chats").click()
     page.click(".composer button")
     page.locator(".notice.warn").get_by_text("Stopped").wait_for()
-    page.goto(f"{server.url}/#/inspector/{identifier}")
+    page.goto(f"{server.url}/#/requests/{identifier}")
     page.locator(".one").get_by_text(identifier).wait_for()
     row.wait_for(state="detached")
 
@@ -75,7 +75,7 @@ def test_a_request_that_runs_is_marked_and_shown_once_it_is_answered(page: Any, 
 def test_arrow_keys_leave_no_trail_in_the_history(page: Any, server: Served):
     for _ in range(3):
         asked(server, "hello")
-    page.goto(f"{server.url}/#/inspector")
+    page.goto(f"{server.url}/#/requests")
     page.locator(".rows-row").nth(2).wait_for()
     before = page.evaluate("history.length")
     page.locator(".rows").focus()
@@ -99,7 +99,7 @@ def test_the_list_can_be_filtered(page: Any, server: Served):
     page.click(".composer button")  # which does not wait for the end
     page.locator(".notice.warn").get_by_text("Stopped").wait_for()
     lines = told(server, "/toolspeak/requests")["requests"]  # also those of other tests
-    page.goto(f"{server.url}/#/inspector")
+    page.goto(f"{server.url}/#/requests")
     page.locator(".rows-row").first.wait_for()
     page.get_by_label("Group").uncheck()
 
@@ -131,14 +131,14 @@ def test_the_list_can_be_filtered(page: Any, server: Served):
 
 def test_a_search_can_be_an_address(page: Any, server: Served):
     wanted = asked(server, "a needle in the haystack")["id"]
-    page.goto(f"{server.url}/#/inspector/?needle haystack")
+    page.goto(f"{server.url}/#/requests/?needle haystack")
     page.locator(".rows-summary").get_by_text("1 request matches").wait_for()
     assert page.locator(".rows-row").get_attribute("data-key") == wanted
 
 
 def test_a_row_begins_with_the_question_and_the_rounds_of_a_conversation_stand_together(page: Any, server: Served):
     ask(page, "What time is it in Oslo, and what is 17 times 23?")
-    page.goto(f"{server.url}/#/inspector")
+    page.goto(f"{server.url}/#/requests")
     rows = page.locator(".rows-row")
     rows.nth(1).wait_for()
     page.locator(f"#row-{asked(server, 'hello', model='other-model')['id']}").wait_for()
@@ -160,7 +160,7 @@ def test_the_requests_of_a_conversation_are_those_that_grow(page: Any):
 
 
 def test_a_list_that_is_not_live_stays_as_it_is(page: Any, server: Served):
-    page.goto(f"{server.url}/#/inspector")
+    page.goto(f"{server.url}/#/requests")
     asked(server, "what time is it?")
     page.locator(".rows-row").first.wait_for()
     page.get_by_label("Live").uncheck()
@@ -298,7 +298,7 @@ def test_a_replay_with_another_plan_and_model_asks_that_model(page: Any, server:
 
 
 def test_a_request_that_nobody_knows_is_told(page: Any, server: Served):
-    page.goto(f"{server.url}/#/inspector/nothing")
+    page.goto(f"{server.url}/#/requests/nothing")
     page.locator(".detail .notice.bad").wait_for()
 
 
@@ -307,7 +307,7 @@ def test_an_answer_that_comes_late_replaces_nothing(page: Any, server: Served):
     held: list[Any] = []
     page.route(f"**/toolspeak/requests/{late}", lambda route: held.insert(0, route))
     with page.expect_request(f"**/toolspeak/requests/{late}"):
-        page.goto(f"{server.url}/#/inspector/{late}")
+        page.goto(f"{server.url}/#/requests/{late}")
     opened(page, server, wanted)
     with page.expect_response(f"**/toolspeak/requests/{late}") as answer:
         held[0].continue_()
@@ -336,7 +336,7 @@ def test_while_a_request_loads_nothing_of_another_one_can_be_replayed(page: Any,
 def test_looking_at_many_requests_lists_each_once_and_asks_in_one_loop(page: Any, server: Served):
     ids = [asked(server, "hello")["id"] for _ in range(4)]
     for identifier in ids * 2:
-        page.evaluate("id => { location.hash = `#/inspector/${id}`; }", identifier)
+        page.evaluate("id => { location.hash = `#/requests/${id}`; }", identifier)
     opened(page, server, ids[0])
     asking: list[str] = []
     page.on("request", lambda sent: asking.append(sent.url) if "requests?after" in sent.url else None)
@@ -347,7 +347,7 @@ def test_looking_at_many_requests_lists_each_once_and_asks_in_one_loop(page: Any
 
 
 def test_a_session_that_has_ended_leads_back_to_the_form(page: Any, server: Served):
-    page.goto(f"{server.url}/#/inspector")
+    page.goto(f"{server.url}/#/requests")
     page.locator(".rows-summary").wait_for()
     page.context.clear_cookies()
     page.locator(".notice.warn").get_by_text("Your session has expired").wait_for()
@@ -358,7 +358,7 @@ def test_a_session_that_has_ended_leads_back_to_the_form(page: Any, server: Serv
 
 def test_the_chat_notices_that_the_session_has_ended_and_keeps_what_was_said(page: Any, server: Served):
     ask(page, "hello")
-    page.click(".settings-menu summary")
+    page.click(".call-settings summary")
     page.get_by_role("combobox", name="Plan", exact=True).select_option("decision")
     page.context.clear_cookies()
     page.fill(FIELD, "hello again")
@@ -369,7 +369,7 @@ def test_the_chat_notices_that_the_session_has_ended_and_keeps_what_was_said(pag
     assert page.locator(FIELD).input_value() == "hello again"
 
 
-@pytest.mark.parametrize("address", ["#/constructor", "#/inspector/%", "#/__proto__"])
+@pytest.mark.parametrize("address", ["#/constructor", "#/requests/%", "#/__proto__"])
 def test_an_address_that_nobody_meant_does_no_harm(page: Any, server: Served, address: str):
     page.goto(f"{server.url}/{address}")
     page.locator(".composer, .start, .detail .notice").first.wait_for()

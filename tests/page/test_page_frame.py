@@ -68,6 +68,31 @@ def test_a_part_that_cannot_be_loaded_says_so_in_words_and_can_be_tried_again(pa
     page.get_by_role("heading", name="Dashboard").wait_for()
 
 
+def test_the_page_begins_with_start(browser: Any, server: Served):
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(server.link())
+    page.get_by_role("heading", name="Tool calling for any model").wait_for()
+    assert page.get_by_role("link", name="Start", exact=True).get_attribute("aria-current") == "page"
+    context.close()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("chat/new", "chats/new"),
+        ("inspector/", "requests/"),
+        ("inspector/?tool:shell status:retry", "requests/?tool:shell%20status:retry"),
+        ("metrics", "dashboard"),
+    ],
+)
+def test_old_addresses_lead_to_the_new_ones(page: Any, server: Served, old: str, new: str):
+    page.goto(f"{server.url}/#/{old}")
+    page.wait_for_url(f"{server.url}/#/{new}")
+    page.locator(f'nav a[href="#/{new.partition("/")[0]}"][aria-current=page]').wait_for()
+    page.locator("main > *").first.wait_for()
+
+
 def test_without_a_model_nothing_is_sent(page: Any, server: Served):
     before = len(server.script.asked)
     page.get_by_role("combobox", name="Model", exact=True).select_option("Other…")
@@ -97,7 +122,7 @@ def test_a_long_name_of_a_model_stays_in_the_page(browser: Any, faults: list[str
         page.route("**/toolspeak/about", lambda route: route.fulfill(json={**route.fetch().json(), "models": [name]}))
         page.goto(server.link())
         page.wait_for_selector(".composer")
-        page.goto(f"{server.url}/#/inspector/{asked(server, 'hello')['id']}")
+        page.goto(f"{server.url}/#/requests/{asked(server, 'hello')['id']}")
         page.locator(".replay select").last.wait_for()
         assert page.locator(".detail").evaluate("box => box.scrollWidth <= box.clientWidth")
         context.close()

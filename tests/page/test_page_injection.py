@@ -107,7 +107,7 @@ def test_the_inspector_shows_payloads_as_text(page: Any, server: Served, faults:
     )
     tools = [{"type": "function", "function": {"name": "clock", "description": everything}}]
     identifier = asked(server, f"hostile {everything}", tools=tools, user=everything)["id"]
-    page.goto(f"{server.url}/#/inspector/{identifier}")
+    page.goto(f"{server.url}/#/requests/{identifier}")
     page.locator(".one").wait_for()
     for summary in page.locator(".one summary").all():
         unfold(summary)
@@ -122,11 +122,11 @@ def test_names_of_models_are_text(page: Any, server: Served, faults: list[str]):
         page.get_by_role("combobox", name="Model", exact=True).select_option("Other…")
         page.get_by_label("Model name").fill(payload)
         ask(page, "hello")
-    page.goto(f"{server.url}/#/inspector")
+    page.goto(f"{server.url}/#/requests")
     page.locator(".rows-row").first.click()
     page.locator(".one").wait_for()
     inert(page, faults)
-    page.goto(f"{server.url}/#/metrics")
+    page.goto(f"{server.url}/#/dashboard")
     page.locator(".tiles").wait_for()
     inert(page, faults)
 

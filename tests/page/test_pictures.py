@@ -63,7 +63,7 @@ def test_the_page_can_be_shown(browser: Any, server: Served, faults: list[str], 
     for question in ("hello", "repair it", "Show an example of a call", "what time is it?"):
         asked(server, question)
     identifier = asked(server, "refuse, please")["id"]
-    page.goto(f"{server.url}/#/inspector/{identifier}")
+    page.goto(f"{server.url}/#/requests/{identifier}")
     page.locator(".one").get_by_text(identifier).wait_for()
     page.locator(".rows-row").nth(5).wait_for()
     taken(page, "page-inspector", tmp_path)
@@ -77,7 +77,7 @@ def test_the_page_can_be_shown(browser: Any, server: Served, faults: list[str], 
     page.locator("figure.chart").first.wait_for()
     taken(page, "page-evaluate", tmp_path)
     page.emulate_media(color_scheme="dark")
-    page.goto(f"{server.url}/#/metrics")
+    page.goto(f"{server.url}/#/dashboard")
     page.locator(".tiles").wait_for()
     taken(page, "page-metrics", tmp_path)
     context.close()

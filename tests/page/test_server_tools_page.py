@@ -49,7 +49,7 @@ def test_a_tool_of_the_server_is_chosen_runs_there_and_is_shown(page: Any, serve
     ask(page, "hello")
     said = "\n".join(message.text for message in server.script.asked[-1].messages)
     assert "Buy milk." in said  # what was found out goes along
-    exchange.get_by_role("link", name="Inspect", exact=True).click()
+    exchange.get_by_role("link", name="Details", exact=True).click()
     page.get_by_title("tools running on the server").wait_for()
 
 
@@ -118,9 +118,9 @@ def test_menus_close_by_escape_by_another_one_and_by_a_click_elsewhere(page: Any
     page.locator(".live").wait_for()
     page.click(".tools summary")
     page.keyboard.press("Escape")
-    assert page.locator(".composer button").inner_text() == "Cancel"  # the answer goes on
+    assert page.locator(".composer button").inner_text() == "Stop"  # the answer goes on
     page.click(".tools summary")
-    page.click(".settings-menu summary")
+    page.click(".call-settings summary")
     assert page.locator(".menu[open]").count() == 1
     page.mouse.click(600, 600)
     assert page.locator(".menu[open]").count() == 0

@@ -13,6 +13,7 @@ import pytest
 from tests.page.conftest import watched
 from tests.page.http_requests import asked
 from tests.page.page_server import Served, served
+from tests.page.test_chat import ask
 from tests.server.live_proxy import cut_text
 from tests.test_doctor import listing, routed, running
 from tests.upstreams.loopback_server import Server
@@ -97,6 +98,10 @@ def test_from_an_address_to_two_columns(start: Any, stub: Server):
     start.goto(f"{start.served.url}/#/playground")
     start.get_by_role("heading", name="Playground").wait_for()
     assert start.get_by_label("Model").first.input_value() == "plain-7b"
+    start.goto(f"{start.served.url}/#/chats")
+    assert start.get_by_role("combobox", name="Model", exact=True).input_value() == "plain-7b"
+    ask(start, "What time is it in Oslo?")
+    assert "plain-7b" in start.locator(".about").inner_text()
 
 
 def test_a_server_on_this_machine_is_connected_with_one_click(start: Any):
@@ -121,11 +126,11 @@ def test_what_is_wrong_with_an_address_is_said_with_what_to_do(start: Any):
 
 def test_how_calls_are_made_is_chosen_behind_one_word(start: Any):
     card = start.get_by_role("region", name="Compare", exact=True)
-    card.get_by_text("How calls are made: automatic").click()
+    card.get_by_text("Calls: automatic").click()
     card.get_by_role("combobox", name="Mode").locator("option", has_text="Default (force)").wait_for(state="attached")
     card.get_by_text("mode is force").wait_for()
     card.get_by_role("combobox", name="Plan").select_option("decision")
-    card.get_by_text("How calls are made: decision").wait_for()
+    card.get_by_text("Calls: decision").wait_for()
     assert fits(start)
     start.keyboard.press("Escape")
     card.get_by_role("button", name="Compare").click()

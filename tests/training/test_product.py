@@ -264,7 +264,7 @@ def test_the_calculator_gives_what_the_page_gives():
 
 
 def _calculated(text: str) -> str:
-    return Desk(random.Random(1), "/w", "Europe/Oslo", NOON).run("calculator", {"sum": text}).content
+    return Desk(random.Random(1), "/w", "Europe/Oslo", NOON).run("calculator", {"expression": text}).content
 
 
 def _node(program: str) -> str:
@@ -279,7 +279,7 @@ def test_the_definitions_of_the_pages_tools_and_its_clock_are_the_pages_own():
     import {{ DEMO_TOOLS }} from "{(STATIC / "demo_tools.js").as_uri()}";
     const told = (zone, at) => new Intl.DateTimeFormat("en-GB", {{ dateStyle: "full", timeStyle: "long", timeZone: zone }}).format(new Date(at));
     const clock = {json.dumps(list(ZONES))}.flatMap((zone) => {json.dumps([each.isoformat() for each in moments])}.map((at) => told(zone, at)));
-    console.log(JSON.stringify({{ tools: DEMO_TOOLS, clock }}));
+    console.log(JSON.stringify({{ tools: DEMO_TOOLS.map(({{ name, description, parameters }}) => ({{ name, description, parameters }})), clock }}));
     """
     page = json.loads(_node(program))
     ours = [
@@ -298,7 +298,7 @@ def test_an_unknown_zone_and_a_sum_that_is_none_are_errors_as_the_page_tells_the
     assert desk.run("clock", {"zone": "Mars"}) == desk.run("clock", {"zone": "Mars"})
     assert desk.run("clock", {"zone": "Mars"}).error
     assert desk.run("clock", {}).content == "Monday, 5 January 2026 at 13:07:03 CET"
-    assert desk.run("calculator", {"sum": "two"}).content == (
+    assert desk.run("calculator", {"expression": "two"}).content == (
         "error: cannot read `two`; use numbers with + - * / % ^ and brackets, such as (3 + 4) * 2"
     )
     assert calculate("6 * 7") == "42"

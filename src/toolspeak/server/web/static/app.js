@@ -1,7 +1,7 @@
 // @ts-check
 /** The frame of the page: sign-in state and navigation. Each part is a module that is loaded when it is first opened. */
 
-import { fetchJson, ApiError, MODELS_CHANGED, SESSION_EXPIRED } from "./api.js";
+import { fetchJson, ApiError, SESSION_EXPIRED } from "./api.js";
 import { h, setChildren } from "./dom.js";
 import { signIn } from "./sign_in.js";
 import { startTheme } from "./theme.js";
@@ -32,7 +32,7 @@ const MAKERS = {
   dashboard: async (about) => (await import("./metrics.js")).makeMetrics(about),
 };
 const FIRST = "start";
-/** Other names in addresses. */
+/** Old names in addresses, which are replaced. */
 const ALIASES = /** @type {Record<string, string>} */ ({ chat: "chats", inspector: "requests", metrics: "dashboard" });
 /** The part with unsaved work, which a sign-in keeps. */
 const KEPT = "chats";
@@ -42,6 +42,8 @@ const more = /** @type {HTMLElement} */ (document.getElementById("more"));
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
 /** @type {Map<string, Part>} */
 const parts = new Map();
+/** What the server offers. All parts share this object, which is updated when a model was connected. */
+const shared = /** @type {About} */ ({});
 /** @type {About | undefined} */
 let about;
 /** @type {Part | undefined} */
@@ -56,13 +58,14 @@ async function show() {
   const [, name = "", rest = ""] = /^#\/([a-z]+)\/?(.*)$/.exec(location.hash) ?? [];
   const known = Object.hasOwn(ALIASES, name) ? ALIASES[name] : name;
   const chosen = Object.hasOwn(MAKERS, known) ? known : FIRST;
+  if (known !== name) history.replaceState(null, "", location.hash.replace(name, known));
   openMore(false);
   for (const link of document.querySelectorAll("nav a")) {
     if (link.getAttribute("href") === `#/${chosen}`) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
   try {
-    about ??= /** @type {About} */ (await fetchJson("toolspeak/about"));
+    about ??= Object.assign(shared, await fetchJson("toolspeak/about"));
     setSignedIn(true);
     const part = parts.get(chosen) ?? (await MAKERS[chosen](about));
     if (number !== navigations) return;
@@ -116,12 +119,6 @@ function decode(text) {
     return text;
   }
 }
-
-/** Reloads what the server offers, after a model was connected. The parts share this object. */
-addEventListener(MODELS_CHANGED, async () => {
-  const changed = await fetchJson("toolspeak/about").catch(() => null);
-  if (about && changed) Object.assign(about, changed);
-});
 
 /** Shows the sign-in form after the session expired. The chat stays; the other parts may show another server's data. */
 function showSignIn() {

@@ -1,15 +1,16 @@
 // @ts-check
 /** The chat: model and settings, the conversation, and the input field. */
 
-import { fetchJson, ApiError } from "./api.js";
+import { fetchJson, ApiError, MODELS_CHANGED } from "./api.js";
 import { Conversation } from "./conversation.js";
 import { chatAsJson, chatAsMarkdown, download, fileName } from "./chat_export.js";
 import { makeChatList } from "./chat_list.js";
-import { h, labelled, setChildren, announce, select } from "./dom.js";
+import { h, labelled, setChildren, announce } from "./dom.js";
 import { ExchangeView } from "./exchange_view.js";
 import { ChatSaver } from "./chat_saver.js";
 import { makeMenu } from "./menu.js";
-import { makeModelChoice } from "./model_choice.js";
+import { isConnected, makeCallSettings, makeModelField } from "./model_fields.js";
+import { SUGGESTIONS } from "./suggestions.js";
 import { makeToolPicker } from "./tool_picker.js";
 
 /** Maximum distance from the end, in pixels, at which the view follows new text. */
@@ -25,8 +26,8 @@ const NEW = "new";
 export function makeChat(about) {
   const conversation = new Conversation();
   const picker = makeToolPicker();
-  const model = makeModelChoice(about.models);
-  const settings = { mode: select(about.modes, "Default"), plan: select(about.plans, "Default"), dialect: select(about.dialects, "Default") };
+  const model = makeModelField(about);
+  const calls = makeCallSettings(about, model.value);
   /** @param {string} question to ask at once */
   const suggest = (question) => {
     field.value = question;
@@ -47,8 +48,8 @@ export function makeChat(about) {
   const header = makeHeader();
 
   const requestOptions = () => ({
-    model: model.get(),
-    settings: Object.fromEntries(Object.entries(settings).map(([name, list]) => [name, list.value])),
+    model: model.value(),
+    settings: calls.values(),
     tools: picker.tools(),
     serverTools: picker.serverTools(),
   });
@@ -87,10 +88,10 @@ export function makeChat(about) {
     const view = new ExchangeView(exchange, actions(index), keepingEnd);
     transcript.append(view.element);
     scrollToEnd();
-    setChildren(button, "Cancel");
+    setChildren(button, "Stop");
     showAddress();
     showTitle();
-    chat.save(model.get());
+    chat.save(model.value());
     await conversation.answer(exchange, requestOptions(), {
       piece: (piece) => view.piece(piece),
       result: (call) => view.result(call),
@@ -100,7 +101,7 @@ export function makeChat(about) {
     });
     keepingEnd(() => view.end());
     setChildren(button, "Send");
-    chat.save(model.get());
+    chat.save(model.value());
     if (exchange.answer.errorStatus === 401) isSignedIn();
     announce(exchange.answer.status === "complete" ? "Answer complete." : `Answer ${exchange.answer.status}.`);
   }
@@ -127,7 +128,7 @@ export function makeChat(about) {
   /** Shows the address of the open chat, if the chat is what is shown, and remembers it for the next visit. */
   function showAddress() {
     // A chat that is not stored has no address of its own; that of a new one would discard it.
-    const address = saver.session ? `#/chat/${saver.session}` : conversation.exchanges.length ? "#/chat" : `#/chat/${NEW}`;
+    const address = saver.session ? `#/chats/${saver.session}` : conversation.exchanges.length ? "#/chats" : `#/chats/${NEW}`;
     if (element.isConnected && location.hash !== address) history.replaceState(null, "", address);
     remember(saver.session);
     header.show();
@@ -160,7 +161,7 @@ export function makeChat(about) {
     const item = (/** @type {string} */ label, /** @type {() => void} */ act) => h("button", { type: "button", class: "quiet", click: act }, label);
     const remove = async () => {
       await fetchJson(path(), { method: "DELETE" });
-      location.hash = `#/chat/${NEW}`;
+      location.hash = `#/chats/${NEW}`;
       await list.refresh();
     };
     const confirm = h("button", { type: "button", class: "danger", hidden: true, click: () => attempt(remove) }, "Delete for good");
@@ -186,8 +187,8 @@ export function makeChat(about) {
       confirm.hidden = true;
       setChildren(status);
     };
-    const menu = makeMenu("More", inside, { class: "chat-more", opened });
-    const drawer = h("button", { type: "button", class: "drawer-button", "aria-expanded": "false", click: () => showDrawer(!element.classList.contains("drawer-open")) }, "Chats");
+    const menu = makeMenu("Manage", inside, { class: "chat-more", opened });
+    const drawer = h("button", { type: "button", class: "drawer-button", "aria-expanded": "false", click: () => showDrawer(!element.classList.contains("drawer-open")) }, "All chats");
     return {
       element: h("div", { class: "chat-header row" }, drawer, title, menu),
       drawer,
@@ -213,7 +214,7 @@ export function makeChat(about) {
     const copied = conversation.exchanges.slice(0, count).filter((each) => each.answer.status !== "running").map((each) => structuredClone(each));
     load("", copied);
     showTitle();
-    saver.save(model.get());
+    saver.save(model.value());
     announce("Forked: this is a copy.");
   }
 
@@ -222,10 +223,10 @@ export function makeChat(about) {
    * @returns {import("./exchange_view.js").Actions}
    */
   const actions = (index) => ({
-    models: about.models,
+    models: () => about.models,
     resend: (question) => resend(index, question),
     retry(name) {
-      const before = model.get();
+      const before = model.value();
       if (name) model.set(name);
       const why = resend(index, conversation.exchanges[index].question);
       if (why) model.set(before);
@@ -242,7 +243,7 @@ export function makeChat(about) {
    */
   function resend(index, question) {
     if (conversation.busy) return "Wait for the current answer, or press Escape to stop it.";
-    if (!model.get()) return "Choose a model first.";
+    if (!model.value()) return "Choose a model first.";
     if (picker.error()) return `Your own tools: ${picker.error()}`;
     conversation.truncate(index);
     while (transcript.children.length > index) transcript.lastElementChild?.remove();
@@ -254,34 +255,40 @@ export function makeChat(about) {
   /**
    * @param {string} id of the session in which the chat is stored; empty if it is not
    * @param {import("./conversation.js").Exchange[]} exchanges a new list, because the old one may still have to be saved
+   * @param {boolean} [ownModel] whether to choose the model of the chat
    */
-  function load(id, exchanges) {
+  function load(id, exchanges, ownModel = true) {
     conversation.cancel();
     conversation.exchanges = exchanges;
     saver = makeSaver(id);
     const name = exchanges.at(-1)?.answer.model;
-    if (name) model.set(name);
-    setChildren(transcript, exchanges.length ? exchanges.map((exchange, index) => new ExchangeView(exchange, actions(index)).element) : empty(suggest));
+    if (name && ownModel) model.set(name);
+    draw();
     showAddress();
     showTitle();
     field.focus();
   }
 
+  const draw = () => setChildren(transcript, conversation.exchanges.length ? conversation.exchanges.map((exchange, index) => new ExchangeView(exchange, actions(index)).element) : empty(suggest));
+
   /** The id of the chat that is being opened; late responses for others are ignored. */
   let opening = "";
 
-  /** @param {string} id */
-  async function open(id) {
+  /**
+   * @param {string} id
+   * @param {boolean} ownModel whether to choose the model of the chat
+   */
+  async function open(id, ownModel) {
     opening = id;
     setChildren(transcript, h("p", { class: "soft", role: "status" }, "Loading…"));
     try {
       const { exchanges } = await fetchJson(`toolspeak/sessions/${encodeURIComponent(id)}`);
       if (opening !== id) return;
       const unsaved = takeUnsaved(id);
-      load(id, unsaved ? [...exchanges.slice(0, unsaved.keep), ...unsaved.exchanges] : exchanges);
+      load(id, unsaved ? [...exchanges.slice(0, unsaved.keep), ...unsaved.exchanges] : exchanges, ownModel);
       if (unsaved) {
         saver.forget(unsaved.keep);
-        saver.save(model.get());
+        saver.save(model.value());
       }
       scrollToEnd();
     } catch (error) {
@@ -302,7 +309,7 @@ export function makeChat(about) {
       opening = "";
       if (saver.session || conversation.exchanges.length) load("", []);
     } else if (id && id !== saver.session) {
-      open(id);
+      open(id, Boolean(rest) || !isConnected()); // the last chat continues with a model that was just connected
     }
     if (!opening) showAddress();
     showTitle();
@@ -336,16 +343,19 @@ export function makeChat(about) {
       { class: "chat-main" },
       h("h1", { class: "visually-hidden" }, "Chat"),
       header.element,
-      h("div", { class: "fields settings" }, model.element, makeSettings(settings), picker.element),
+      h("div", { class: "fields settings" }, model.element, calls.element, picker.element),
       scroller,
       saveNotice,
       form,
     ),
   );
+  addEventListener(MODELS_CHANGED, () => {
+    if (!conversation.busy && !opening) draw(); // each answer can be retried with any model
+  });
   addEventListener("pagehide", () => {
     if (ended) return;
     storeUnsaved(saver.unsaved);
-    saver.saveOnClose(model.get());
+    saver.saveOnClose(model.value());
   });
   // On the document, so Escape stops an answer wherever the focus is.
   document.addEventListener("keydown", (event) => {
@@ -354,7 +364,7 @@ export function makeChat(about) {
     else if (event.key === "Escape") conversation.cancel();
     else if (event.ctrlKey && event.shiftKey && event.key.toLowerCase() === "o") {
       event.preventDefault();
-      location.hash = `#/chat/${NEW}`;
+      location.hash = `#/chats/${NEW}`;
     }
   });
   /** Whether the user has signed out. The next one must not find anything of this chat. */
@@ -362,7 +372,7 @@ export function makeChat(about) {
   const end = () => {
     ended = true;
     remember("");
-    saver.saveOnClose(model.get());
+    saver.saveOnClose(model.value());
   };
   return { element, show, end };
 }
@@ -414,31 +424,6 @@ function remember(id) {
   }
 }
 
-/** What each setting does. */
-const SETTINGS_HELP = /** @type {Record<string, string>} */ ({
-  mode: "Whether toolspeak makes the calls itself, or leaves them to the model.",
-  plan: "How the model is asked for calls.",
-  dialect: "The form in which the model writes calls.",
-});
-
-/**
- * Mode, plan and dialect of this chat.
- * @param {Record<string, HTMLSelectElement>} settings
- */
-function makeSettings(settings) {
-  const title = h("span", {}, "Calls: automatic");
-  const fields = Object.entries(settings).map(([name, list]) => h("div", {}, labelled(`${name[0].toUpperCase()}${name.slice(1)}`, list), h("p", { class: "small soft" }, SETTINGS_HELP[name])));
-  const inside = h("div", { class: "picker card stack" }, h("p", { class: "strong" }, "How calls are made"), fields);
-  inside.addEventListener("change", () => {
-    const chosen = Object.values(settings).map((list) => list.value).filter(Boolean);
-    setChildren(title, `Calls: ${chosen.length ? chosen.join(", ") : "automatic"}`);
-  });
-  return makeMenu(title, inside, { class: "settings-menu" });
-}
-
-/** Example questions that need the demo tools. */
-const QUESTIONS = ["What time is it in Oslo, and what is 17 times 23?", "Roll three dice and add them up.", "How many hours are there in a leap year?"];
-
 /**
  * The content of an empty chat.
  * @param {(question: string) => void} suggest
@@ -449,6 +434,6 @@ function empty(suggest) {
     { class: "welcome" },
     h("p", { class: "strong" }, "Try tool calling."),
     h("p", { class: "soft" }, "You see every call and result as it happens; click a step to expand it."),
-    h("div", { class: "suggestions" }, QUESTIONS.map((question) => h("button", { type: "button", click: () => suggest(question) }, question))),
+    h("div", { class: "suggestions" }, SUGGESTIONS.map((question) => h("button", { type: "button", click: () => suggest(question) }, question))),
   );
 }

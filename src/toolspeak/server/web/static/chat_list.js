@@ -44,7 +44,7 @@ export function makeChatList(current) {
   /** @param {ChatInfo} info */
   function drawInfo({ id, title, updated, about }) {
     const facts = [day(updated), about.model, about.from !== "page" && "agent"].filter(Boolean).join(" · ");
-    return h("li", {}, h("a", { class: "chat-link", href: `#/chat/${id}`, "data-chat": id }, h("span", { class: "chat-title", dir: "auto" }, title || "Untitled"), h("span", { class: "soft small" }, facts)));
+    return h("li", {}, h("a", { class: "chat-link", href: `#/chats/${id}`, "data-chat": id }, h("span", { class: "chat-title", dir: "auto" }, title || "Untitled"), h("span", { class: "soft small" }, facts)));
   }
 
   /** Marks the open chat. */
@@ -62,7 +62,7 @@ export function makeChatList(current) {
   const element = h(
     "aside",
     { class: "chats", "aria-label": "Chats" },
-    h("div", { class: "chats-head" }, h("a", { class: "button new-chat", href: "#/chat/new", title: "New chat (Ctrl+Shift+O)" }, "New chat"), field, status),
+    h("div", { class: "chats-head" }, h("a", { class: "button new-chat", href: "#/chats/new", title: "New chat (Ctrl+Shift+O)" }, "New chat"), field, status),
     list,
   );
   return { element, refresh, mark, title: (id) => titles.get(id) ?? "" };

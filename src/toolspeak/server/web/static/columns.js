@@ -2,15 +2,15 @@
 /** One answer of one model with one setting, as a column: its text and calls as they arrive, then what came of it. */
 
 import { ApiError, fetchJson } from "./api.js";
+import { checkedCall } from "./call_arguments.js";
 import { h, setChildren, withCode } from "./dom.js";
 import { compact, duration, plural } from "./format.js";
-import { schemaError } from "./schema_check.js";
 import { streamReply } from "./stream.js";
 
 /** The requests that columns have sent, which are not those of a client. */
 export const ownRequests = new Set();
 
-/** @typedef {{name: string, definition: any, run: ((args: any) => string) | null}} Tool */
+/** @typedef {import("./tools.js").Tool} Tool */
 /** @typedef {import("./stream.js").Call & {problem: string}} CheckedCall */
 /**
  * @typedef {object} Outcome
@@ -62,12 +62,11 @@ export async function askOnce({ model, question, tools, settings }, signal, onPi
  * @param {Tool[]} tools
  */
 function problemOf(call, tools) {
-  const tool = tools.find((each) => each.name === call.name);
-  if (!tool) return `there is no tool \`${call.name}\``;
   try {
-    return schemaError(tool.definition.function.parameters, JSON.parse(call.arguments || "{}"));
-  } catch {
-    return "the arguments are not valid JSON";
+    checkedCall(call, tools);
+    return "";
+  } catch (error) {
+    return /** @type {Error} */ (error).message;
   }
 }
 
@@ -129,11 +128,11 @@ export function makeColumn(title, about = "") {
  * @param {Tool[]} tools
  */
 function drawCall(call, tools) {
-  const tool = tools.find((each) => each.name === call.name);
   let result = "";
-  if (tool?.run && !call.problem) {
+  if (!call.problem) {
     try {
-      result = tool.run(JSON.parse(call.arguments || "{}"));
+      const { tool, args } = checkedCall(call, tools);
+      result = tool.run?.(args) ?? "";
     } catch (error) {
       result = `error: ${/** @type {Error} */ (error).message}`;
     }

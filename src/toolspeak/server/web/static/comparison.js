@@ -5,11 +5,9 @@ import { makeColumn } from "./columns.js";
 import { DEMO_TOOLS } from "./demo_tools.js";
 import { announce, h, setChildren } from "./dom.js";
 import { makeCallSettings, makeModelField } from "./model_fields.js";
+import { asTool } from "./tools.js";
 
 const QUESTION = "What time is it in Oslo?";
-
-/** @param {import("./demo_tools.js").DemoTool} tool */
-export const asTool = ({ name, description, parameters, run }) => ({ name, definition: { type: "function", function: { name, description, parameters } }, run });
 
 /**
  * @param {import("./app.js").About} about
@@ -27,9 +25,9 @@ export function makeComparison(about) {
 
   async function run() {
     running?.abort();
+    if (!model.isValid()) return;
     const { signal } = (running = new AbortController());
     const wish = { model: model.value(), question: QUESTION, tools: DEMO_TOOLS.filter((tool) => tool.name === "clock").map(asTool) };
-    if (!wish.model) return model.focus();
     columns.hidden = false;
     setChildren(verdict);
     // One after the other: a local model would only make both wait.

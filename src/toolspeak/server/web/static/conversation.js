@@ -5,7 +5,7 @@
  */
 
 import { ApiError, fetchJson } from "./api.js";
-import { schemaError } from "./schema_check.js";
+import { checkedCall, InvalidCall } from "./call_arguments.js";
 import { streamReply } from "./stream.js";
 
 /** Beginning of the result of a call whose arguments do not fit. Such a call is never run. */
@@ -42,7 +42,7 @@ const MAX_ROUNDS = 20;
  * @typedef {object} RequestOptions
  * @property {string} model
  * @property {Record<string, string>} settings
- * @property {import("./tool_picker.js").ChatTool[]} tools
+ * @property {import("./tools.js").Tool[]} tools
  * @property {string[]} serverTools the names of the server tools to offer
  */
 /**
@@ -162,9 +162,8 @@ export class Conversation {
    */
   async _run(call, options, observer, signal) {
     const began = performance.now();
-    const tool = options.tools.find((each) => each.name === call.name);
     try {
-      const args = parsedArguments(call, tool);
+      const { tool, args } = checkedCall(call, options.tools);
       call.result = tool.run ? tool.run(args) : await observer.askUser(call, args, signal);
     } catch (error) {
       if (signal.aborted) throw error;
@@ -187,29 +186,8 @@ export class Conversation {
 /** An id that nobody can guess. */
 const randomId = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 
-class InvalidCall extends Error {}
-
 /** @param {CallRecord} call */
 export const isInvalid = (call) => call.failed && call.result.startsWith(INVALID);
-
-/**
- * The arguments of a call. Throws InvalidCall if they do not fit its tool.
- * @param {CallRecord} call
- * @param {import("./tool_picker.js").ChatTool | undefined} tool
- * @returns {any}
- */
-function parsedArguments(call, tool) {
-  if (!tool) throw new InvalidCall(`there is no tool \`${call.name}\``);
-  let args;
-  try {
-    args = JSON.parse(call.arguments || "{}");
-  } catch {
-    throw new InvalidCall("the arguments are not JSON");
-  }
-  const why = schemaError(/** @type {any} */ (tool.definition).function.parameters, args);
-  if (why) throw new InvalidCall(why);
-  return args;
-}
 
 /**
  * Why an answer has no call, if one was likely; else an empty string.

@@ -8,6 +8,7 @@ import { calculate } from "./calculator.js";
  * @property {string} name
  * @property {string} description
  * @property {object} parameters
+ * @property {Record<string, string>} [aliases] names of parameters that models write instead of the declared ones
  * @property {(args: any) => string} run
  */
 
@@ -59,27 +60,28 @@ function findZone(text) {
 export const DEMO_TOOLS = [
   {
     name: "clock",
-    description: "Tells the current date and time in a time zone.",
-    parameters: { type: "object", properties: { zone: { type: "string", description: "such as Europe/Oslo; the user's own if left out" } } },
+    description: "Returns the current date and time in a time zone or city.",
+    parameters: { type: "object", properties: { zone: { type: "string", description: "such as Europe/Oslo; default: the user's own" } } },
     run: ({ zone }) => new Intl.DateTimeFormat("en-GB", { dateStyle: "full", timeStyle: "long", timeZone: zone ? findZone(String(zone)) : undefined }).format(),
   },
   {
     name: "calculator",
-    description: "Works out a sum with + - * / % ^ and brackets.",
-    parameters: { type: "object", properties: { sum: { type: "string", description: "such as (3 + 4) * 2" } }, required: ["sum"] },
-    run: ({ sum, expression = sum }) => String(calculate(String(expression))),
+    description: "Evaluates an arithmetic expression with + - * / % ^ and brackets.",
+    parameters: { type: "object", properties: { expression: { type: "string", description: "such as (3 + 4) * 2" } }, required: ["expression"] },
+    aliases: { sum: "expression" },
+    run: ({ expression }) => String(calculate(expression)),
   },
   {
     name: "dice",
-    description: "Throws dice and tells what they show.",
+    description: "Rolls dice and returns the results.",
     parameters: {
       type: "object",
       properties: { count: { type: "integer", minimum: 1, maximum: MAX_DICE }, sides: { type: "integer", minimum: 2, maximum: 1000 } },
     },
     run: ({ count = 1, sides = 6 }) => {
       const many = Math.max(1, Math.min(MAX_DICE, Math.trunc(count)));
-      const thrown = Array.from({ length: many }, () => 1 + Math.floor(Math.random() * Math.max(2, Math.trunc(sides))));
-      return thrown.join(", ") + (many > 1 ? ` (total ${thrown.reduce((total, each) => total + each, 0)})` : "");
+      const rolled = Array.from({ length: many }, () => 1 + Math.floor(Math.random() * Math.max(2, Math.trunc(sides))));
+      return rolled.join(", ") + (many > 1 ? ` (total ${rolled.reduce((total, each) => total + each, 0)})` : "");
     },
   },
 ];

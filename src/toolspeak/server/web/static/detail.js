@@ -54,7 +54,7 @@ export function makeDetail(one, about) {
 }
 
 /** The link back to the list, for narrow screens, which show either the list or a request. */
-export const makeBackLink = () => h("p", { class: "back" }, h("a", { href: "#/inspector" }, "← All requests"));
+export const makeBackLink = () => h("p", { class: "back" }, h("a", { href: "#/requests" }, "← All requests"));
 
 /** @param {RequestDetail} one */
 function head(one) {
@@ -76,7 +76,7 @@ function head(one) {
     one.outcome === "left" && h("p", { class: "notice" }, "The client disconnected before the end, so the request was stopped."),
     one.error && h("p", { class: "notice bad" }, one.error),
     one.trace.why_no_call && h("p", { class: one.call_likely ? "notice" : "soft small" }, h("span", { class: "strong" }, "Why there was no call: "), withCode(one.trace.why_no_call), " ", h("code", { class: "soft" }, one.trace.no_call_code)),
-    one.replay_of && h("p", { class: "small" }, "Re-run of ", h("a", { href: `#/inspector/${one.replay_of}` }, "another request"), "."),
+    one.replay_of && h("p", { class: "small" }, "Re-run of ", h("a", { href: `#/requests/${one.replay_of}` }, "another request"), "."),
     h(
       "div",
       { class: "row small soft" },

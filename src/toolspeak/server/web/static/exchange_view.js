@@ -26,7 +26,7 @@ const LONGEST_INLINE = 8000;
 /** @typedef {{text?: string, reasoning?: string, call?: import("./stream.js").Call}} Piece */
 /**
  * @typedef {object} Actions what a person may do with an exchange; the texts say why it cannot be done, or are empty
- * @property {string[]} models
+ * @property {() => string[]} models
  * @property {(question: string) => string} resend with another question
  * @property {(model: string) => string} retry with another model; the same one if empty
  * @property {() => boolean} busy whether an answer is being written, which Escape stops
@@ -249,7 +249,7 @@ export class ExchangeView {
     const facts = [answer.model, answer.plan && `plan ${answer.plan}`, rounds, tokens(answer), optionalDuration(answer.seconds)];
     const status = h("p", { class: "small", role: "status" });
     const retry = (/** @type {string} */ model) => setChildren(status, this._actions.retry(model));
-    const others = select(this._actions.models, "Retry with…", { class: "retry quiet", "aria-label": "Retry with another model" });
+    const others = select(this._actions.models(), "Retry with…", { class: "retry quiet", "aria-label": "Retry with another model" });
     others.addEventListener("change", () => others.value && retry(others.value));
     return h(
       "footer",
@@ -257,9 +257,9 @@ export class ExchangeView {
       h("span", { class: "facts" }, facts.filter(Boolean).join(" · ")),
       answer.content && copyButton(() => answer.content, "answer"),
       h("button", { type: "button", class: "quiet retry", click: () => retry("") }, "Retry"),
-      this._actions.models.length > 1 && others,
+      this._actions.models().length > 1 && others,
       h("button", { type: "button", class: "quiet", title: "Continue from here in a new chat", click: () => this._actions.fork() }, "Fork"),
-      answer.record && h("a", { href: `#/inspector/${answer.record}` }, "Inspect"),
+      answer.record && h("a", { href: `#/requests/${answer.record}` }, "Details"),
       status,
     );
   }
@@ -315,7 +315,7 @@ function drawRound(round, number) {
           (call.diffs ?? []).map(drawDiff),
         ),
       ),
-      round.record && h("p", { class: "small" }, h("a", { href: `#/inspector/${round.record}` }, "Inspect this round")),
+      round.record && h("p", { class: "small" }, h("a", { href: `#/requests/${round.record}` }, "Details of this round")),
     ],
     { class: "round" },
   );

@@ -101,7 +101,7 @@ export function makeInspector(about) {
     key: (/** @type {Item} */ item) => item.request.id,
     draw: drawItem,
     open({ request }, moved) {
-      const address = `#/inspector/${request.id}`;
+      const address = `#/requests/${request.id}`;
       if (!moved && location.hash === address) return detail.focus();
       if (!moved) return void (location.hash = address);
       history.replaceState(null, "", address); // one step back leaves the list, even after moving through it with arrow keys
@@ -128,7 +128,7 @@ export function makeInspector(about) {
       : "Recording is off on this server, so there are no requests to show.";
     nothing.hidden = all.length > 0 || !about.recording || !loaded;
     rows.element.hidden = !nothing.hidden;
-    if (!nothing.hidden) setChildren(nothing, filters.query() ? noMatch() : h("p", {}, "No requests yet. Point a client at ", h("code", {}, `${location.origin}/v1`), ", or ask something in the ", h("a", { href: "#/chat" }, "chat"), "."));
+    if (!nothing.hidden) setChildren(nothing, filters.query() ? noMatch() : h("p", {}, "No requests yet. Point a client at ", h("code", {}, `${location.origin}/v1`), ", or ask something in the ", h("a", { href: "#/chats" }, "chat"), "."));
   }
 
   const noMatch = () => [h("p", {}, "No recorded request matches."), h("button", { type: "button", click: () => filters.clear() }, "Clear the search")];

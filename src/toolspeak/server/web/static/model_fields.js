@@ -9,7 +9,16 @@ import { makeMenu } from "./menu.js";
 let preferred = "";
 const OTHER = "\0other";
 
-/** @typedef {{element: HTMLElement, value: () => string, focus: () => void}} ModelField `element` has the label */
+/**
+ * @typedef {object} ModelField
+ * @property {HTMLElement} element with the label
+ * @property {() => string} value
+ * @property {(name: string) => void} set
+ * @property {() => boolean} isValid whether a model is chosen; if not, the field says so
+ */
+
+/** Whether a model was connected since the page was opened. */
+export const isConnected = () => preferred !== "";
 
 /**
  * Reloads the list of models after one was connected, and chooses it everywhere.
@@ -25,31 +34,37 @@ export async function preferModel(about, model) {
 /**
  * A list of the models, which also takes a name that is not in it.
  * @param {import("./app.js").About} about
- * @param {() => void} [changed]
- * @param {string} [label]
  * @returns {ModelField}
  */
-export function makeModelField(about, changed = () => {}, label = "Model") {
+export function makeModelField(about) {
   const list = /** @type {HTMLSelectElement} */ (h("select"));
-  const name = /** @type {HTMLInputElement} */ (h("input", { autocomplete: "off", "aria-label": "Name of the model", placeholder: "Name of the model", hidden: true }));
+  const name = /** @type {HTMLInputElement} */ (h("input", { autocomplete: "off", spellcheck: "false", "aria-label": "Model name", placeholder: "Model name" }));
+  const showName = () => (name.hidden = list.value !== OTHER);
+  /** @param {string} model */
+  const set = (model) => {
+    list.value = about.models.includes(model) ? model : OTHER;
+    if (list.value === OTHER) name.value = model;
+    showName();
+  };
   const fill = () => {
-    const chosen = list.value;
     setChildren(list, about.models.map((model) => h("option", { value: model }, model)), h("option", { value: OTHER }, "Other…"));
-    list.value = preferred || chosen || about.models[0] || OTHER;
-    if (!list.value) list.value = about.models[0] ?? OTHER;
-    name.hidden = list.value !== OTHER;
+    set(preferred || (about.models[0] ?? ""));
   };
   fill();
   list.addEventListener("change", () => {
-    name.hidden = list.value !== OTHER;
+    showName();
     if (!name.hidden) name.focus();
-    changed();
   });
-  addEventListener(MODELS_CHANGED, () => {
-    fill();
-    changed();
-  });
-  return { element: h("div", { class: "model-field" }, labelled(label, list), name), value: () => (list.value === OTHER ? name.value.trim() : list.value), focus: () => list.focus() };
+  addEventListener(MODELS_CHANGED, fill);
+  return {
+    element: h("div", { class: "model-field" }, labelled("Model", list), name),
+    value: () => (list.value === OTHER ? name.value.trim() : list.value),
+    set,
+    isValid() {
+      name.setCustomValidity(name.hidden || name.value.trim() ? "" : "Enter the name of a model.");
+      return name.reportValidity();
+    },
+  };
 }
 
 /** What each setting decides, in one line. */
@@ -71,7 +86,7 @@ export function makeCallSettings(about, model) {
   const configured = h("p", { class: "small" });
   const showTitle = () => {
     const chosen = Object.values(lists).map((list) => list.value).filter(Boolean);
-    setChildren(title, "How calls are made: ", h("span", { class: "strong" }, chosen.join(", ") || "automatic"));
+    setChildren(title, `Calls: ${chosen.join(", ") || "automatic"}`);
   };
   /** Shows what applies if nothing is chosen. */
   const load = async () => {
@@ -86,6 +101,6 @@ export function makeCallSettings(about, model) {
     return h("div", { class: "stack-tight" }, labelled(WORDS[name][0], list), h("p", { class: "small soft" }, WORDS[name][1]));
   });
   showTitle();
-  const element = makeMenu(title, h("div", { class: "picker card stack" }, configured, fields), { class: "call-settings", opened: load });
+  const element = makeMenu(title, h("div", { class: "picker card stack" }, h("p", { class: "strong" }, "How calls are made"), configured, fields), { class: "call-settings", opened: load });
   return { element, values: () => Object.fromEntries(Object.entries(lists).map(([name, list]) => [name, list.value])) };
 }

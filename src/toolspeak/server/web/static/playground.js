@@ -3,12 +3,12 @@
 
 import { fetchJson } from "./api.js";
 import { askOnce, makeColumn } from "./columns.js";
-import { asTool } from "./comparison.js";
 import { DEMO_TOOLS } from "./demo_tools.js";
 import { announce, h, labelled, setChildren } from "./dom.js";
 import { compact, duration, percent } from "./format.js";
 import { recognise } from "./import_formats.js";
 import { makeModelField } from "./model_fields.js";
+import { asTool, declaredTools, EXAMPLE } from "./tools.js";
 
 const MAX_COLUMNS = 4;
 const RUNS = 10;
@@ -66,6 +66,7 @@ export function makePlayground(about) {
   async function start(many) {
     if (running) return running.abort();
     setChildren(status);
+    if (!slots.every((slot) => slot.isValid())) return;
     const wish = { question: question.value.trim(), tools: tools.tools() };
     if (tools.error() || !wish.question) return setChildren(status, h("p", { class: "notice bad" }, tools.error() || "Enter a question first."));
     const { signal } = (running = new AbortController());
@@ -113,12 +114,13 @@ function makeSlot(about, chosen, removed) {
   };
   describe();
 
-  /** @param {{question: string, tools: import("./columns.js").Tool[]}} wish */
+  /** @param {{question: string, tools: import("./tools.js").Tool[]}} wish */
   const complete = (wish) => ({ ...wish, model: model.value(), settings: WAYS[way.value][2] });
   const element = h("div", { class: "stack-tight slot" }, h("div", { class: "fields" }, model.element, labelled("Calls", way), remove), words, column.element, rate);
   return {
     element,
     remove,
+    isValid: model.isValid,
     /** @param {Parameters<typeof complete>[0]} wish @param {AbortSignal} signal */
     async run(wish, signal) {
       setChildren(rate);
@@ -166,16 +168,13 @@ export function interval(successes, all) {
 /** @param {number[]} numbers */
 const median = (numbers) => numbers.sort((one, two) => one - two)[Math.floor(numbers.length / 2)] ?? 0;
 
-const EXAMPLE = `[{"name": "get_weather", "description": "The weather in a city.",
-  "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}]`;
-
 /**
  * The tools: demo tools, a form, JSON, or those of a pasted request.
  * @param {(question: string) => void} asked is called with the question of a pasted request
  */
 function makeToolEditor(asked) {
   const chosen = new Set(["clock"]);
-  /** @type {import("./columns.js").Tool[]} */
+  /** @type {import("./tools.js").Tool[]} */
   let own = [];
   let problem = "";
   const status = h("p", { class: "small", role: "status" });
@@ -188,10 +187,10 @@ function makeToolEditor(asked) {
   function read() {
     problem = "";
     try {
-      own = field.value.trim() ? [JSON.parse(field.value)].flat().map(toTool) : [];
+      own = declaredTools(field.value);
     } catch (error) {
       own = [];
-      problem = `Not a valid list of tools: ${/** @type {Error} */ (error).message}`;
+      problem = /** @type {Error} */ (error).message;
     }
     field.ariaInvalid = String(Boolean(problem));
     setChildren(status, problem ? h("span", { class: "failed" }, problem) : own.length ? `Your tools: ${own.map((tool) => tool.name).join(", ")}` : "");
@@ -237,16 +236,6 @@ function makeToolEditor(asked) {
     status,
   );
   return { element, error: () => problem, tools: () => [...DEMO_TOOLS.filter((tool) => chosen.has(tool.name)).map(asTool), ...own] };
-}
-
-/**
- * @param {any} value a declaration, bare or in OpenAI's format
- * @returns {import("./columns.js").Tool}
- */
-function toTool(value) {
-  const { name, description = "", parameters = { type: "object" } } = value?.function ?? value ?? {};
-  if (typeof name !== "string" || !name) throw new Error("each tool needs a `name`");
-  return { name, definition: { type: "function", function: { name, description, parameters } }, run: null };
 }
 
 const TYPES = ["string", "integer", "number", "boolean", "array", "object"];

@@ -79,6 +79,6 @@ function compare(original, rerun) {
   return [
     h("div", { class: "wide", tabindex: 0 }, h("table", { class: "compare" }, h("thead", {}, head), h("tbody", {}, rows))),
     drawAttempts(rerun),
-    h("p", {}, h("a", { href: `#/inspector/${rerun.id}` }, "Open the re-run as a separate request")),
+    h("p", {}, h("a", { href: `#/requests/${rerun.id}` }, "Open the re-run as a separate request")),
   ];
 }

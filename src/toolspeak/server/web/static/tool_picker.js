@@ -8,23 +8,17 @@ import { fetchJson } from "./api.js";
 import { DEMO_TOOLS } from "./demo_tools.js";
 import { h, labelled, setChildren, withCode } from "./dom.js";
 import { makeMenu } from "./menu.js";
+import { asTool, declaredTools, EXAMPLE } from "./tools.js";
 
-/** @typedef {{name: string, definition: object, run: ((args: any) => string) | null}} ChatTool */
-
-const EXAMPLE = `[{"name": "get_weather", "description": "The weather in a city.",
-  "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}]`;
-
-/** Valid tool names. Upstreams with stricter rules report violations themselves. */
-const NAME = /^[^\s\p{C}<>`]{1,200}$/u;
-
+/** @typedef {import("./tools.js").Tool} Tool */
 /** @typedef {{name: string, description: string, side_effects: boolean}} ServerTool */
 
 /**
  * `error` returns the reason why the user's own tools cannot be parsed; `showError` scrolls it into view.
- * @returns {{element: HTMLElement, tools: () => ChatTool[], serverTools: () => string[], error: () => string, showError: () => void}}
+ * @returns {{element: HTMLElement, tools: () => Tool[], serverTools: () => string[], error: () => string, showError: () => void}}
  */
 export function makeToolPicker() {
-  /** @type {ChatTool[]} */
+  /** @type {Tool[]} */
   let own = [];
   /** The reason why the user's own tools cannot be parsed. */
   let parseError = "";
@@ -34,7 +28,7 @@ export function makeToolPicker() {
   const title = h("span", {});
   const status = h("p", { class: "small soft", role: "status" });
   const field = /** @type {HTMLTextAreaElement} */ (h("textarea", { rows: 6, class: "mono", spellcheck: "false", placeholder: EXAMPLE }));
-  const tools = () => [...DEMO_TOOLS.filter((tool) => chosen.has(tool.name)).map((tool) => ({ name: tool.name, definition: definition(tool), run: tool.run })), ...own];
+  const tools = () => [...DEMO_TOOLS.filter((tool) => chosen.has(tool.name)).map(asTool), ...own];
   const showCount = () => setChildren(title, `Tools (${tools().length + serverChosen.size})`);
   const showMessage = () => {
     field.ariaInvalid = String(Boolean(parseError));
@@ -47,10 +41,10 @@ export function makeToolPicker() {
   field.addEventListener("input", () => {
     parseError = "";
     try {
-      own = field.value.trim() ? ownTools(JSON.parse(field.value)) : [];
+      own = declaredTools(field.value);
     } catch (error) {
       own = [];
-      parseError = `Not a valid list of tools: ${/** @type {Error} */ (error).message}`;
+      parseError = /** @type {Error} */ (error).message;
     }
     showMessage();
     showCount();
@@ -114,23 +108,3 @@ const firstLine = (text) => {
   const [line] = text.trim().split("\n");
   return line.length > 160 ? `${line.slice(0, 160)}…` : line;
 };
-
-/** @param {{name: string, description?: string, parameters?: object}} tool */
-const definition = ({ name, description = "", parameters = { type: "object" } }) => ({ type: "function", function: { name, description, parameters } });
-
-/**
- * @param {any} value one declaration or several, bare or in OpenAI's shape
- * @returns {ChatTool[]}
- */
-function ownTools(value) {
-  return [value].flat().map((each) => {
-    const tool = each?.function ?? each;
-    if (!isObject(tool)) throw new Error("each tool must be an object");
-    if (typeof tool.name !== "string" || !NAME.test(tool.name)) throw new Error("each tool needs a `name` without spaces");
-    if (tool.parameters !== undefined && !isObject(tool.parameters)) throw new Error(`the \`parameters\` of ${tool.name} must be an object`);
-    return { name: tool.name, definition: definition(tool), run: null };
-  });
-}
-
-/** @param {unknown} value */
-const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
