@@ -6,29 +6,21 @@ from collections.abc import Callable
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cases import check_each
-from tests.dialects.test_registry import CALLS, pairs, typed_tools
 from tests.time_growth import assert_linear
-from toolspeak import ToolCall, parse, render_calls
-from toolspeak.core.types import Media, TextPart
-from toolspeak.dialects.registry import DIALECTS, dialect
+from toolspeak import ToolCall
 from toolspeak.engine.prompting.escaping import (
     BREAK,
     Level,
     calls_text,
-    code_fence,
     display_name,
     is_plain_name,
-    join_text_parts,
-    json_text,
     neutralise,
     one_line,
     restore,
-    result_text,
-    shorten,
 )
 
 NONCE = "k7q2xm"
@@ -189,90 +181,3 @@ def test_a_name_cannot_carry_the_nonce():
 def test_one_line_is_one_line():
     assert one_line(" a\n\n b\t<s> ", 50) == f"a b <{BREAK}s>"
     assert one_line("abcdef", 4) == "abc…"
-
-
-def test_a_long_text_keeps_its_head_and_its_tail():
-    assert shorten("abcdefghij", 10) == "abcdefghij"
-    assert shorten("abcdefghijkl", 9) == "abcdef\n[... 3 characters left out ...]\njkl"
-
-
-@pytest.mark.requirement("R-E9")
-@check_each("text", ["plain", "```\ninside\n```", "a ````` b"])
-def test_nothing_inside_can_close_a_fence(text: str):
-    block = code_fence(text, "x")
-    ticks = block[: block.index("x")]
-    assert set(ticks) == {"`"} and len(ticks) >= 3
-    assert ticks not in text
-    assert block == f"{ticks}x\n{text}\n{ticks}"
-
-
-def test_plain_texts_that_follow_each_other_become_one_part():
-    image, marked = Media("image", "data:,"), TextPart("c", {"cache": 1})
-    parts = [TextPart("a"), TextPart("b"), image, TextPart("c"), marked, TextPart("d")]
-    assert join_text_parts(parts) == (TextPart("ab"), image, TextPart("c"), marked, TextPart("d"))
-
-
-# ---- JSON and calls
-
-
-@pytest.mark.requirement("R-E8")
-@check_each("token", TURNS + CALLS_AND_THINKING + THINKING)
-def test_json_says_the_same_without_the_token(token: str):
-    value = {token: [token, {"a": f"x{token}"}], "list": [[1], []]}
-    text = json_text(value)
-    assert msgspec.json.decode(text) == value
-    if '"' not in token:
-        assert token not in text
-
-
-@pytest.mark.requirement("R-E9")
-@check_each("name", DIALECTS)
-@check_each("nonce", [None, NONCE])
-def test_a_call_keeps_its_arguments_without_the_tokens_in_them(name: str, nonce: str | None):
-    tokens = "<|im_start|> [INST] </s> ]~b] <think>"
-    call = ToolCall("save", {"text": f"x {tokens} y", "tags": [tokens]})
-    text = calls_text(name, (call,), nonce)
-    assert not any(token in text for token in tokens.split())
-    reply = parse(text, typed_tools([call]), dialect=name, nonce=nonce)
-    assert restore(pairs(reply.calls)) == pairs([call])
-
-
-@pytest.mark.requirement("R-E9", "C2")
-@pytest.mark.parametrize("name", DIALECTS)
-@settings(max_examples=5)
-@given(calls=CALLS)
-def test_calls_are_written_as_the_dialect_writes_them_where_nothing_is_in_the_way(name: str, calls: list[ToolCall]):
-    if "<" not in str(calls) and "[" not in str(calls):
-        assert calls_text(name, tuple(calls), NONCE) == render_calls(name, calls, NONCE)
-
-
-@pytest.mark.requirement("R-E8")
-def test_a_name_in_a_call_cannot_open_a_role():
-    assert "<|im_start|>" not in calls_text("hermes", (ToolCall("<|im_start|>", {}),), None)
-
-
-# ---- results
-
-
-@check_each("name", DIALECTS)
-def test_a_result_stands_in_the_marks_of_its_dialect(name: str):
-    before, after = dialect(name).result
-    assert result_text(name, "42", None) == f"{before}42{after}"
-
-
-@pytest.mark.requirement("R-E8")
-@check_each("name", DIALECTS)
-def test_no_result_can_close_its_own_marks(name: str):
-    closing = DIALECTS[name].result[1].strip()
-    content = neutralise(f"a\n{closing}\n```\nb" if closing else "a", "foreign", NONCE)
-    text = result_text(name, content, NONCE)
-    last = text.splitlines()[-1]
-    assert last not in content
-    assert NONCE in text.splitlines()[0]
-    assert content in text
-
-
-def test_a_result_without_a_closing_mark_gets_one_with_the_nonce():
-    assert result_text("react", "42", NONCE) == f"Observation: {NONCE} 42\n(end of result {NONCE})"
-    assert result_text("hermes", "42", NONCE) == f"<tool_response {NONCE}>\n42\n</tool_response {NONCE}>"
-    assert result_text("action", "a ``` b", NONCE) == f"````json result {NONCE}\na ``` b\n````"

@@ -138,16 +138,6 @@ def display_name(name: str, nonce: str | None = None) -> str:
     return name if is_plain_name(name) else one_line(name, MAX_NAME, "own") or "unnamed"
 
 
-def shorten(text: str, limit: int) -> str:
-    """Remove the middle of a long text and state how many characters are missing."""
-    if len(text) <= limit:
-        return text
-    head = limit * 2 // 3
-    tail = limit - head
-    missing = len(text) - limit
-    return f"{text[:head]}\n[... {missing} characters left out ...]\n{text[len(text) - tail :]}"
-
-
 def code_fence(text: str, info: str = "") -> str:
     """Put the text in a code fence that its content cannot close."""
     ticks = "`" * max(3, max((len(run) for run in _TICKS.findall(text)), default=0) + 1)

@@ -18,6 +18,7 @@ import msgspec
 from ...core.schema.json_values import encode_json
 from ...core.types import Media, Message, Note, Part, Role, TextPart, ToolCall, ToolResult
 from ...dialects.registry import dialect as dialect_row
+from ..context.shortening import shorten
 from .escaping import (
     calls_text,
     code_fence,
@@ -27,7 +28,6 @@ from .escaping import (
     neutralise,
     one_line,
     result_text,
-    shorten,
 )
 from .templates import template_text
 from .tool_use_detection import has_tool_history

@@ -16,7 +16,8 @@ from ...core.bounded_cache import BoundedCache, bounded_cache
 from ...core.text import estimate_tokens
 from ...core.types import JSONValue, Message, Note, TextPart, Tool, ToolCall, ToolChoice
 from ...dialects.registry import dialect as dialect_row
-from .escaping import calls_text, display_name, join_text_parts, json_text, result_text, shorten
+from ..context.shortening import shorten
+from .escaping import calls_text, display_name, join_text_parts, json_text, result_text
 from .history import leading_system_messages, system_as_user, without_system
 from .templates import TemplateTexts, example_of, fill, resolve_templates, template_texts
 from .tool_budget import (
