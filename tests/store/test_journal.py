@@ -311,7 +311,7 @@ def test_a_lease_is_renewed_while_its_holder_lives(store: Store):
         await until(lambda: end() != before)
         # Somebody takes it: the holder hears of it without writing anything.
         store.database.write(lambda connection: connection.execute(sa.update(leases).values(token="another")))
-        await until(lambda: journal.lost)
+        await until(lambda: journal._lost is not None)
         await journal.close()
 
     run(converse())
