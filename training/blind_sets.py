@@ -261,9 +261,7 @@ _PAGE = (
         "Returns the current date and time in a time zone or city.",
         {
             "type": "object",
-            "properties": {
-                "zone": {"type": "string", "description": "such as Europe/Oslo; default: the user's own"}
-            },
+            "properties": {"zone": {"type": "string", "description": "such as Europe/Oslo; default: the user's own"}},
         },
     ),
     Tool(
