@@ -342,12 +342,12 @@ def test_an_answer_that_failed_is_tried_again_also_with_another_model(page: Any,
     exchange = ask(page, "hello")
     exchange.get_by_role("combobox", name="Retry with another model").select_option("other-model")
     page.locator(".exchange .text").get_by_text("There is nothing to look up.").wait_for()
-    page.locator(".facts").get_by_text("other-model").wait_for()
+    page.locator(".answer-facts").get_by_text("other-model").wait_for()
     assert (page.locator(".exchange").count(), server.script.asked[-1].model) == (1, "other-model")
     asked = len(server.script.asked)
     page.get_by_role("button", name="Retry", exact=True).click()
     page.locator(".live, .waiting").first.wait_for(state="detached")
-    page.locator(".facts").get_by_text("other-model").wait_for()
+    page.locator(".answer-facts").get_by_text("other-model").wait_for()
     assert len(server.script.asked) == asked + 1
 
 
@@ -412,6 +412,22 @@ def test_markdown_that_comes_in_pieces_becomes_what_it_becomes_whole(page: Any):
       }))));
     }"""
     assert page.evaluate(script, texts) == [[True] * 3] * len(texts)
+
+
+def test_all_suggestions_and_the_facts_of_an_answer_fit_on_a_phone(browser: Any, server: Served, faults: list[str]):
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
+    page = watched(context, server, faults)
+    page.goto(server.link())
+    last = page.locator(".suggestions button").last
+    last.wait_for()
+    box, field = last.bounding_box(), page.locator(".composer").bounding_box()
+    assert box["x"] + box["width"] <= 390 and box["y"] + box["height"] <= field["y"]
+    last.click()
+    facts = page.locator(".about .answer-facts")
+    facts.wait_for()
+    assert facts.evaluate("facts => facts.getBoundingClientRect().right <= innerWidth")
+    context.close()
+    assert not faults
 
 
 def test_a_suggestion_is_asked_at_once(page: Any):

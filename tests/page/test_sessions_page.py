@@ -189,7 +189,7 @@ def test_a_session_opened_again_tells_what_it_told(browser: Any, faults: list[st
         assert page.locator(".exchange .about").inner_text() == first
         listed(page, "What time is it in Bergen?").click()
         page.locator(".bubble").get_by_text("Bergen").wait_for()
-        assert page.locator(".exchange .facts").inner_text() == "2 rounds"  # nobody noted a time
+        assert page.locator(".exchange .answer-facts").inner_text() == "2 rounds"  # nobody noted a time
         page.context.close()
     assert not faults
 

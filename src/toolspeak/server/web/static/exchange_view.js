@@ -254,7 +254,7 @@ export class ExchangeView {
     return h(
       "footer",
       { class: "about small soft" },
-      h("span", { class: "facts" }, facts.filter(Boolean).join(" · ")),
+      h("span", { class: "answer-facts" }, facts.filter(Boolean).join(" · ")),
       answer.content && copyButton(() => answer.content, "answer"),
       h("button", { type: "button", class: "quiet retry", click: () => retry("") }, "Retry"),
       this._actions.models().length > 1 && others,

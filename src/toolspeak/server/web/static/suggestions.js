@@ -1,6 +1,6 @@
 // @ts-check
 
-/** Example questions for the demo tools. The embedded model answers each of them right, which a test checks. */
+/** Example questions for the demo tools, which an empty chat suggests. */
 export const SUGGESTIONS = [
   "What is 17 times 23?",
   "What time is it in Oslo and in Tokyo?",
