@@ -1,4 +1,4 @@
-"""What the README tells a newcomer to type first, typed: the real server, the real model, the real SDK."""
+"""What the README tells a newcomer to type first, and what the page suggests: the real server, model and SDK."""
 
 from __future__ import annotations
 
@@ -7,17 +7,23 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 from urllib.request import Request, urlopen
 
 import msgspec
 import pytest
 
+from tests.cases import every
 from tests.serve_process import served_as_it_comes
+from training.product_tools import CALCULATOR, CLOCK, DICE, calculate, clock_text
 
 pytestmark = pytest.mark.requirement("H1")
 
-README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+SUGGESTIONS = ROOT / "src/toolspeak/server/web/static/suggestions.js"
 TOLD = "http://127.0.0.1:8788"
 #: Seconds for a small model on a slow machine.
 PATIENCE = 300
@@ -47,3 +53,62 @@ def test_the_example_with_the_sdk_prints_calls(url: str):
     command = [sys.executable, "-c", sample.replace(TOLD, url)]
     printed = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert printed.stdout.splitlines() == ['get_weather {"city":"Oslo"}', 'get_weather {"city":"Rome"}'], printed.stderr
+
+
+#: Each question that the page suggests, with the tools that it takes and what a right answer contains.
+ANSWERS = {
+    "What is 17 times 23?": (["calculator"], ["391"]),
+    "What time is it in Oslo and in Tokyo?": (["clock", "clock"], ["10:30", "18:30"]),
+    "Roll two dice and tell me the time in Paris.": (["dice", "clock"], ["4", "2", "10:30"]),
+    "What is 12 * 12 and 13 * 13?": (["calculator", "calculator"], ["144", "169"]),
+    "Calculate (12 + 30) * 7.": (["calculator"], ["294"]),
+    "What time is it in Tokyo, in London and in New York?": (["clock"] * 3, ["18:30", "09:30", "04:30"]),
+    "What is the capital of France?": ([], ["Paris"]),
+}
+TOOLS = [
+    {
+        "type": "function",
+        "function": {"name": each.name, "description": each.description, "parameters": each.parameters},
+    }
+    for each in (CLOCK, CALCULATOR, DICE)
+]
+
+
+def ask(url: str, messages: list[Any]) -> Any:
+    body = msgspec.json.encode({"model": "smollm2-135m", "messages": messages, "tools": TOOLS})
+    request = Request(f"{url}/v1/chat/completions", body, {"Content-Type": "application/json"})
+    with urlopen(request, timeout=PATIENCE) as answer:
+        return msgspec.json.decode(answer.read())["choices"][0]["message"]
+
+
+def result_of(name: str, arguments: dict[str, Any]) -> str:
+    """What the tool of the page returns on a morning in January, with dice that show 4 and 2."""
+    match name:
+        case "calculator":
+            return calculate(arguments["expression"])
+        case "clock":
+            return clock_text(datetime(2026, 1, 15, 9, 30, tzinfo=UTC), arguments["zone"])
+        case _:
+            assert arguments == {"count": 2}
+            return "4, 2 (total 6)"
+
+
+def test_the_answers_are_those_of_all_questions_that_the_page_suggests():
+    assert re.findall(r'^  "(.*)",$', SUGGESTIONS.read_text(encoding="utf-8"), re.MULTILINE) == list(ANSWERS)
+    assert sum(len(tools) > 1 for tools, _ in ANSWERS.values()) >= 3
+
+
+@pytest.mark.parametrize("question", every(3, ANSWERS))
+def test_each_question_that_the_page_suggests_gets_a_right_answer_at_once(url: str, question: str):
+    tools, parts = ANSWERS[question]
+    messages: list[Any] = [{"role": "user", "content": question}]
+    called: list[str] = []
+    while (message := ask(url, messages)).get("tool_calls"):
+        messages.append(message)
+        for call in message["tool_calls"]:
+            name, arguments = call["function"]["name"], msgspec.json.decode(call["function"]["arguments"])
+            called.append(name)
+            messages.append({"role": "tool", "tool_call_id": call["id"], "content": result_of(name, arguments)})
+        assert len(called) <= len(tools)
+    assert called == tools
+    assert all(part in message["content"] for part in parts), message["content"]

@@ -32,10 +32,10 @@ _FIRST_STEPS = {
     "toolspeak init": "find the models on this machine",
     "toolspeak try URL": "see a model call tools, raw and with help",
     "toolspeak serve --open": "start the proxy and open its web page",
-    'toolspeak run "List the files here"': "see an agent use tools",
+    'toolspeak run "How many lines are in README.md?"': "see an agent use tools",
     "toolspeak --help": "list all commands",
 }
-_WIDTH = 40  # maximum width of these commands on the start screen
+_WIDTH = 50  # maximum width of these commands on the start screen
 
 
 class _MainGroup(CommandGroup):
