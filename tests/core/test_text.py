@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from rs_bpe import openai  # its vocabularies are inside the package
 
 from tests.cases import check_each
-from toolspeak.core.text import REPLACEMENT, counted, estimate_tokens, printable
+from toolspeak.core.text import REPLACEMENT, counted, estimate_tokens, printable, suggestion
 
 VOCABULARIES = {"o200k": openai.o200k_base(), "cl100k": openai.cl100k_base()}
 
@@ -58,3 +58,17 @@ def test_more_text_never_takes_fewer_tokens(one: str, other: str):
 def test_a_number_has_its_noun_in_the_right_form():
     assert [counted(number, "call") for number in (0, 1, 2)] == ["0 calls", "1 call", "2 calls"]
     assert [counted(number, "retry", "retries") for number in (1, 2)] == ["1 retry", "2 retries"]
+
+
+@check_each(
+    ("name", "names", "otherwise", "hint"),
+    [
+        ("moed", ["plan", "mode"], "", "did you mean `mode`?"),
+        ("clok", ["clock", "cloak", "dice"], "", "did you mean `clock` or `cloak`?"),
+        ("xyz", ["plan", "mode"], "see the list", "see the list"),
+        ("xyz", ["plan", "mode"], "", "use one of plan, mode"),
+        ("xyz", [f"a{number}" for number in range(9)], "", "use one of a8, a7, a6, a5, a4, a3, a2, a1, ..."),
+    ],
+)
+def test_a_wrong_name_gets_a_hint(name: str, names: list[str], otherwise: str, hint: str):
+    assert suggestion(name, names, otherwise) == hint

@@ -559,3 +559,17 @@ def test_what_was_learned_applies_only_where_it_is_passed_in():
     known.set_measured(*at, {"alternates": True, "dialect": "react"}, "measured")
     profiles = [known.find(*at, learned).profile for learned in (Learned({"dialect": "hermes"}, "seen"), None)]
     assert [(each.alternates, each.dialect) for each in profiles] == [(True, "hermes"), (True, "react")]
+
+
+@check_each(
+    ("url", "name"),
+    [
+        ("https://api.openai.com/v1", "openai"),
+        ("http://127.0.0.1:11434", "ollama"),
+        ("https://example.org/v1", None),
+        ("http://127.0.0.1:8000/v1", None),
+    ],
+)
+def test_the_provider_at_a_url_is_the_one_whose_host_it_is(url: str, name: str | None):
+    row = Capabilities().provider_at(url)
+    assert (row.name if row is not None else None) == name

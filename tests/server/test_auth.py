@@ -40,6 +40,8 @@ OPEN = {
 } | {("GET", "/toolspeak/session")}
 ADMIN = {
     ("DELETE", "/toolspeak/session"),
+    ("DELETE", "/toolspeak/sessions/NAME"),
+    ("POST", "/toolspeak/sessions/NAME"),
     ("POST", "/toolspeak/link"),
     ("GET", "/metrics"),
     ("HEAD", "/metrics"),
@@ -243,6 +245,8 @@ def test_what_others_asked_needs_more_than_being_on_this_machine(method: str, pa
         ("POST", "/toolspeak/requests/NAME/replay"): 404,
         ("GET", "/toolspeak/sessions/NAME"): 400,
         ("HEAD", "/toolspeak/sessions/NAME"): 400,
+        ("POST", "/toolspeak/sessions/NAME"): 400,
+        ("DELETE", "/toolspeak/sessions/NAME"): 400,
         ("POST", "/toolspeak/sessions"): 400,
     }
     assert asked(team, method, path, bearer(team.key("root", admin=True))).status == known.get((method, path), 200)

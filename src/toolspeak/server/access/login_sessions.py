@@ -22,9 +22,9 @@ _PATH = "/toolspeak/session"  # path at which a code is exchanged for a session
 #: Lifetimes in seconds: codes are meant for immediate use, sessions for a working day.
 CODE_SECONDS = 600.0
 SESSION_SECONDS = 12 * 3600.0
-#: A code is short, so that its link fits into a line: its nonce only tells codes of the same second apart, and 80 bits
-#: of the signature cannot be guessed in ten minutes.
-_CODE_NONCE_BYTES, _CODE_SIGNATURE_CHARS = 2, 20
+#: A code is short, so that its link fits into a line: its nonce only has to differ from those of the same second, and
+#: 80 bits of the signature cannot be guessed in ten minutes.
+_CODE_NONCE_BYTES, _CODE_SIGNATURE_CHARS = 5, 20
 _MAX_CHARS = 256  # maximum length of a code or session token; longer strings are rejected
 
 _Kind: TypeAlias = Literal["code", "session"]
