@@ -1,4 +1,4 @@
-"""Every dialect is one module: its examples are read, its calls are rendered, and a new module is found by itself."""
+"""Every dialect is one table or module: its examples are read, its calls are rendered, and a new module is found."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from tests.cases import check_each
 from tests.dialects.answer_helpers import by_character, exact, tool
 from toolspeak import Reply, parse, render_calls
-from toolspeak.dialects import formats
+from toolspeak.dialects import formats, registry
 from toolspeak.dialects.dialect import EXAMPLE
 from toolspeak.dialects.registry import DIALECTS, FORMATS
 
@@ -60,11 +60,14 @@ def test_the_example_is_rendered_and_read_back(name: str):
         assert by_character(text, tools=TOOLS, dialect=dialect) == reply
 
 
-# ---- the modules
+# ---- the tables and modules
 
 
-def test_every_module_defines_the_dialect_of_its_name():
-    assert sorted(FORMATS) == sorted(module.name for module in pkgutil.iter_modules(formats.__path__))
+def test_every_module_defines_the_dialect_of_its_name_and_no_dialect_is_defined_twice():
+    modules = [module.name for module in pkgutil.iter_modules(formats.__path__)]
+    tables = tomllib.loads((Path(formats.__path__[0]).parent / "formats.toml").read_text(encoding="utf-8"))
+    assert sorted(FORMATS) == sorted([*modules, *tables])
+    assert list(tables) == sorted(tables)
 
 
 def test_the_default_comes_first_and_dialects_that_are_only_read_cannot_be_selected():
@@ -96,7 +99,7 @@ def test_every_opening_belongs_to_one_dialect():
 #: A dialect of every kind of mark, with tokens that nothing else knows.
 NEW = """
 from toolspeak.core.parsing.dialect_interface import Opening
-from toolspeak.dialects.dialect import Dialect, tag_openings, tokens
+from toolspeak.dialects.dialect import Dialect
 from toolspeak.dialects.rendering import json_object, with_nonce
 
 
@@ -110,7 +113,7 @@ DIALECT = Dialect(
     accepts=frozenset({"acme"}),
     style=render,
     families="Acme",
-    tags=tag_openings("acme", "|acme_go|", ends=tokens("acme_end")),
+    tags={"|acme_go|": Opening("acme", ends=("<|acme_end|>", "<｜acme▁end｜>"))},
     literals={"[A_MARK_THAT_IS_LONGER_THAN_ALL_THE_OTHERS]": Opening("acme", stops=("[/A]",))},
     lines={"Acme says:": Opening("acme")},
     fences={"acme": Opening("acme")},
@@ -196,3 +199,11 @@ def test_the_dialect_in_the_documentation_works(tmp_path: Path):
     page = Path(__file__).parents[2] / "docs" / "dialects.md"
     (shown,) = SHOWN.findall(page.read_text(encoding="utf-8"))
     assert run_with(shown, READ_EXAMPLES, tmp_path) == (0, "")
+
+
+def test_a_dialect_may_be_a_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    text = 'from toolspeak.dialects.dialect import Dialect\n\nDIALECT = Dialect("a_module", families="Modules")\n'
+    (tmp_path / "a_module.py").write_text(text, encoding="utf-8")
+    monkeypatch.setattr(formats, "__path__", [*formats.__path__, str(tmp_path)])
+    rows = {row.name: row for row in registry._load()}  # pyright: ignore[reportPrivateUsage]
+    assert rows["a_module"].families == "Modules" and rows.keys() >= registry.FORMATS.keys()

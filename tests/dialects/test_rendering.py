@@ -310,8 +310,8 @@ def test_what_does_not_fit_the_grammar_is_written_otherwise(name: str, call: Too
 
 
 def test_marks_stand_around_each_object():
-    style = styles.between("<|go|>", "<|end|>", "tool", "args", "!")
+    style = styles.between("<|go|>", "<|end|>", arguments="args", after_opener="!")
     assert style([ToolCall("f", {"a": 1}), ToolCall("g", {})], None) == (
-        '<|go|>!{"tool":"f","args":{"a":1}}<|end|>\n<|go|>!{"tool":"g","args":{}}<|end|>'
+        '<|go|>!{"name":"f","args":{"a":1}}<|end|>\n<|go|>!{"name":"g","args":{}}<|end|>'
     )
     assert styles.between("<go>", "</go>")([ToolCall("f", {})], "k7") == '<go k7>{"name":"f","arguments":{}}</go>'

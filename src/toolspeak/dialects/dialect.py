@@ -33,7 +33,7 @@ Form = Literal[
 
 
 class Dialect(msgspec.Struct, frozen=True):
-    """A dialect: a text format for tool calls and results. Each module in `formats` defines one."""
+    """A dialect: a text format for tool calls and results."""
 
     name: str
     #: Names of the openings that count when the dialect is selected (`Opening.dialect`), its own and those of others.
@@ -75,20 +75,5 @@ class Dialect(msgspec.Struct, frozen=True):
 
     @property
     def openings(self) -> tuple[Opening, ...]:
-        """All openings that belong to the dialect."""
         tables = (self.tags, self.literals, self.lines, self.fences, self.forms)
         return tuple(opening for table in tables for opening in table.values())
-
-
-def tag_openings(dialect: str, *names: str, preamble: str = "", ends: tuple[str, ...] = ()) -> dict[str, Opening]:
-    """Create the openings of a dialect whose blocks begin with a tag, and end with its closing tag or with `ends`."""
-    return {
-        name: Opening(dialect, stops=(f"</{name}>",) if name[0] != "|" else (), preamble=preamble, ends=ends)
-        for name in names
-    }
-
-
-def tokens(*names: str) -> tuple[str, ...]:
-    """Return the tokens with these names, in ASCII and in full-width spelling."""
-    wide = (name.replace("_", "▁") for name in names)
-    return (*(f"<|{name}|>" for name in names), *(f"<｜{name}｜>" for name in wide))

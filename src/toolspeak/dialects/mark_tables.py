@@ -72,11 +72,8 @@ CLOSING_TAGS = frozenset({*OPENINGS, *CALL_TAGS}) | BLOCK_CLOSERS
 LITERALS: dict[str, tuple[Role, Opening | None]] = {
     **_roles(_merge(row.literals for row in FORMATS.values())),
     "[THINK]": ("think", None),
-    "[/THINK]": ("think_end", None),
-    "[BEGIN FINAL RESPONSE]": ("think_end", None),
-    "[TOOL_RESULTS]": ("result", None),
-    "[TOOL_RESULT]": ("result", None),
-    "✿RESULT✿": ("result", None),
+    **dict.fromkeys(("[/THINK]", "[BEGIN FINAL RESPONSE]"), ("think_end", None)),
+    **dict.fromkeys(("[TOOL_RESULTS]", "[TOOL_RESULT]", "✿RESULT✿"), ("result", None)),
     NOISE: ("noise", None),
 }
 _RESULT_LINES = (

@@ -14,9 +14,8 @@ from ..core.bounded_cache import bounded_cache
 from ..core.parsing.acceptance import Evidence
 from ..core.parsing.context import ParseContext
 from ..core.parsing.dialect_interface import NONE, Opening, Reader, Role
-from ..core.parsing.similar_names import fold_name
 from ..core.parsing.tags import MORE, NAMESPACES, Tag, read_head
-from ..core.parsing.tool_index import NAME_PREFIXES, NAME_SUFFIXES
+from ..core.parsing.tool_index import NAME_PREFIXES, NAME_SUFFIXES, fold_name
 from ..core.text import NAME_CHARS, NAME_START, TOOL_NAME
 from .call_block import BLOCK_CLOSERS, BlockReader
 from .json_calls import ROLES

@@ -1,19 +1,44 @@
-"""Dialect registry: collects the modules in `formats`, and renders calls and results."""
+"""Dialect registry: collects the dialects in `formats.toml` and in `formats`, and renders calls and results."""
 
 import pkgutil
 from collections.abc import Iterator, Sequence
 from importlib import import_module
+from typing import Any
 
-from ..core.types import ToolCall
+import msgspec
+
+from ..core.parsing.dialect_interface import Opening
+from ..core.types import JSONObject, ToolCall, is_object
 from ..errors import UnknownDialectError
 from . import formats
 from .dialect import Dialect
-from .rendering import with_nonce
+from .line_calls import ChannelReader, ReactReader
+from .rendering import STYLES, between, with_nonce
+
+#: The readers that tables can name.
+_READERS = {"channels": ChannelReader, "react": ReactReader}
 
 
 def _load() -> Iterator[Dialect]:
     for module in pkgutil.iter_modules(formats.__path__):
         yield import_module(f"{formats.__name__}.{module.name}").DIALECT
+    tables: dict[str, JSONObject] = msgspec.toml.decode(pkgutil.get_data(__package__ or "", "formats.toml") or b"")
+    yield from (_from_table(name, fields) for name, fields in tables.items())
+
+
+def _from_table(name: str, fields: JSONObject) -> Dialect:
+    tags = fields.get("tags", {}).items()
+    fields["tags"] = {tag: {"stops": [] if tag[0] == "|" else [f"</{tag}>"], **each} for tag, each in tags}
+    for place in ("tags", "literals", "lines", "fences", "forms"):
+        marks = fields.get(place, {}).items()
+        fields[place] = {mark: msgspec.convert({"dialect": name, **each}, Opening) for mark, each in marks}
+    fields["reader"] = _READERS.get(fields.get("reader", ""))
+    style: Any = fields.pop("style", None)
+    fields["style"] = between(**style) if is_object(style) else STYLES[style] if style else None
+    for each, kind in (("accepts", frozenset[str]), ("separators", frozenset[str]), ("result", tuple[str, str])):
+        if each in fields:
+            fields[each] = kind(fields[each])
+    return Dialect(name, **fields)
 
 
 #: All formats, including those that are only read.
@@ -23,7 +48,6 @@ DIALECTS: dict[str, Dialect] = {name: row for name, row in FORMATS.items() if ro
 
 
 def dialect(name: str) -> Dialect:
-    """Return the dialect with this name."""
     row = DIALECTS.get(name)
     if row is None:
         raise UnknownDialectError(f"unknown dialect `{name}`", hint=f"use auto or one of {', '.join(DIALECTS)}")

@@ -14,18 +14,9 @@ from ..core.parsing.fast_paths import FastPath
 from ..core.parsing.tags import MORE, Tag, lex_name, lex_tag
 from ..core.text import TOOL_NAME
 from ..core.types import JSONValue, Note
+from . import tag_names
 from .body_grammars import BlockContext, Body, arguments_ahead
 from .tag_ends import skip_blank
-from .tag_names import (
-    BLOCK_TAGS,
-    CALL_TAGS,
-    CONTAINER_TAGS,
-    LONE_NAME_TAGS,
-    NAME_ATTRIBUTES,
-    NAME_TAGS,
-    NOISE,
-    PARAMETER_TAGS,
-)
 from .tag_parameters import TagParameters, call_name
 from .value_parsing import body_of, has_structure, value_of
 
@@ -40,7 +31,7 @@ _PROSE_KEYS = frozenset(
     " result summary task text thought".split()
 )
 #: Tags with a fixed meaning. They name a tool only if a tool with this name is offered.
-_RESERVED = NAME_TAGS | CALL_TAGS | PARAMETER_TAGS
+_RESERVED = tag_names.NAME_TAGS | tag_names.CALL_TAGS | tag_names.PARAMETER_TAGS
 _SENTENCE_ENDS = (".", "!", "?", ":", "。")
 
 
@@ -130,7 +121,7 @@ class TagCalls(Body):
             self._phase = TagCalls._name_text
         elif self.block.context.knows(tag.name) or not (tag.name in _RESERVED or tag.kind == "close"):
             self._take_tag(tag)
-        elif tag.name in NAME_TAGS:
+        elif tag.name in tag_names.NAME_TAGS:
             self._phase = TagCalls._name_text
         else:
             return self._fail(pos)
@@ -143,13 +134,13 @@ class TagCalls(Body):
     def _take_attributes(self, tag: Tag, has_name: bool) -> None:
         """Read the attributes of a self-closing tag as arguments, except the one with the tool name."""
         for key, text in tag.attributes.items():
-            if not (has_name and key in NAME_ATTRIBUTES):
+            if not (has_name and key in tag_names.NAME_ATTRIBUTES):
                 value = value_of(text, self._place.schema, key, "", True, self._place.allowance)
                 self._parameters.values[key] = value
 
     def _contains_name(self, tag: Tag) -> bool:
         """Whether the tool name is the text of this tag, even if a tool has the tag's name. False outside a block."""
-        return tag.name in LONE_NAME_TAGS and tag.kind == "open" and not (self._lone or tag.attributes)
+        return tag.name in tag_names.LONE_NAME_TAGS and tag.kind == "open" and not (self._lone or tag.attributes)
 
     def _take(self, name: str, hold: bool = False) -> None:
         """Set the tool name. With `hold`, emit nothing until the body proves that this is not a mere mention."""
@@ -200,14 +191,16 @@ class TagCalls(Body):
         tag = lex_tag(buf, at, final) if at - pos < LOOKAHEAD and buf[at] == "<" else None
         if tag == MORE:
             return MORE
-        is_parameter = isinstance(tag, Tag) and tag.name in PARAMETER_TAGS and bool(tag.value or tag.attributes)
-        if not (is_parameter or (isinstance(tag, Tag) and tag.name in CONTAINER_TAGS and tag.kind == "open")):
+        if not isinstance(tag, Tag):
+            return self._fail(pos)
+        is_parameter = tag.name in tag_names.PARAMETER_TAGS and bool(tag.value or tag.attributes)
+        if not (is_parameter or (tag.name in tag_names.CONTAINER_TAGS and tag.kind == "open")):
             return self._fail(pos)
         return self._go_live(at)
 
     def _skip_blank(self, buf: str, pos: int, final: bool) -> int:
         at = skip_blank(buf, pos, final)
-        self._place.noise = self._place.noise or NOISE in buf[pos:at]
+        self._place.noise = self._place.noise or tag_names.NOISE in buf[pos:at]
         return at
 
     def _go_live(self, at: int) -> int:
@@ -258,7 +251,7 @@ class TagCalls(Body):
         name, closing, end = lex_name(buf, at)
         if end == len(buf) and not final:
             return MORE
-        if not closing and name in BLOCK_TAGS:
+        if not closing and name in tag_names.BLOCK_TAGS:
             return self._fail(at)  # a call block begins, so this tag was only a mention
         if not closing or name != self._place.own:
             return self._store(buf, pos, at + 1)

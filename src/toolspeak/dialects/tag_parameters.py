@@ -14,19 +14,9 @@ from ..core.parsing.dialect_interface import Progress
 from ..core.parsing.fast_paths import FastPath, WholeObject
 from ..core.parsing.tags import MORE, Tag, lex_tag
 from ..core.types import JSONObject, JSONValue, Note
+from . import tag_names
 from .body_grammars import ArgumentsBody, BlockContext, arguments_ahead
 from .tag_ends import FENCE, ValuePlace, key_of, skip_blank, tag_prefix
-from .tag_names import (
-    BLOCK_TAGS,
-    CALL_ENDS,
-    CALL_TAGS,
-    CDATA,
-    CDATA_END,
-    CONTAINER_TAGS,
-    NAME_ATTRIBUTES,
-    NOISE,
-    PARAMETER_TAGS,
-)
 from .tag_values import TagValue, read_whole_text
 from .value_parsing import add_element, plain_text
 
@@ -92,7 +82,7 @@ class TagParameters:
         is_between = self._started and self._phase is TagParameters._between
         if not self.place.closes:
             return is_between
-        is_closed = self._closer in {*PARAMETER_TAGS, "arg_value"} or self.place.schema.declares(self._key)
+        is_closed = self._closer in {*tag_names.PARAMETER_TAGS, "arg_value"} or self.place.schema.declares(self._key)
         return is_between and is_closed and not self._builder.goes_on and not self._block.context.cut
 
     def take_key(self, key: str) -> None:
@@ -131,7 +121,7 @@ class TagParameters:
         arguments: JSONObject = {}
         written = _whole_key(buf, pos)
         while not isinstance(tag := lex_tag(buf, at := written.end(), final), int) and tag.kind == "open":
-            has_key = tag.name in PARAMETER_TAGS
+            has_key = tag.name in tag_names.PARAMETER_TAGS
             key = key_of(tag) if has_key else written[2] or "" if tag.name == "arg_value" else tag.name
             whole = None if key in arguments else self._whole_text(key, tag, buf, at, final)
             if whole is None:
@@ -151,7 +141,7 @@ class TagParameters:
         """Return the value after a tag if it is plain text, and the position after its closing tag."""
         place, value_type = self.place, _type_of(tag)
         is_plain = not (tag.value or tag.attributes) and place.pairs is (tag.name == "arg_value")
-        is_parameter = (is_plain or tag.name in PARAMETER_TAGS) and place.closes and not self.bracket_due
+        is_parameter = (is_plain or tag.name in tag_names.PARAMETER_TAGS) and place.closes and not self.bracket_due
         is_text = bool(value_type) or "null" not in place.schema.property_types(key)
         if not (is_parameter and is_text and self._streams(key, value_type)):
             return None
@@ -163,7 +153,7 @@ class TagParameters:
         at = skip_blank(buf, pos, final)
         if at - pos >= LOOKAHEAD and not self.place.closes:
             return self._end_here(pos)
-        self.place.noise = self.place.noise or (at != MORE and NOISE in buf[pos:at])
+        self.place.noise = self.place.noise or (at != MORE and tag_names.NOISE in buf[pos:at])
         if at == MORE or at == len(buf):
             return at if self.place.closes else MORE
         if buf[at] != "<":
@@ -192,9 +182,9 @@ class TagParameters:
 
     def _cdata(self, buf: str, pos: int, at: int, final: bool) -> int:
         """Skip the start of a CDATA section around the arguments. Anything else after `<!` is stray text."""
-        if buf.startswith(CDATA, at):
-            return at + len(CDATA)
-        is_partial = CDATA.startswith(buf[at : at + len(CDATA)]) and not final
+        if buf.startswith(tag_names.CDATA, at):
+            return at + len(tag_names.CDATA)
+        is_partial = tag_names.CDATA.startswith(buf[at : at + len(tag_names.CDATA)]) and not final
         return MORE if is_partial else self._stray(buf, pos, at, final)
 
     def _stray(self, buf: str, before: int, pos: int, final: bool) -> int:
@@ -216,7 +206,7 @@ class TagParameters:
     def _tag(self, tag: Tag, at: int) -> int:
         if tag.kind == "close":
             return self._close_tag(tag, at)
-        if tag.name in BLOCK_TAGS and not call_name(tag) and not self.place.schema.declares(tag.name):
+        if tag.name in tag_names.BLOCK_TAGS and not call_name(tag) and not self.place.schema.declares(tag.name):
             # The next block begins before the end of this call, or the last value contains a part of another call.
             return self._lose(at) if self._has_lines else self._fail(at, "missing_close_tag")
         if self._is_next(tag):
@@ -227,12 +217,12 @@ class TagParameters:
         plain = not tag.value and not tag.attributes
         if plain and not self.place.pairs and self.place.schema.declares(tag.name):
             return self._begin(tag.name, tag)
-        if tag.name in CONTAINER_TAGS and not self.place.schema.declares(tag.name):
+        if tag.name in tag_names.CONTAINER_TAGS and not self.place.schema.declares(tag.name):
             return self._contain(tag)
-        if tag.name == "arg_key" or (tag.name in PARAMETER_TAGS and plain):
+        if tag.name == "arg_key" or (tag.name in tag_names.PARAMETER_TAGS and plain):
             self._phase = TagParameters._key_text
             return tag.end
-        if tag.name in PARAMETER_TAGS:
+        if tag.name in tag_names.PARAMETER_TAGS:
             return self._begin(key_of(tag), tag)
         return self._begin(self._key if tag.name == "arg_value" else tag.name, tag)
 
@@ -279,9 +269,9 @@ class TagParameters:
 
     def _end_of_call(self, tag: Tag, at: int) -> int | None:
         """Return the end of the call if a closing tag ends it. The block reader handles the closing tag of a block."""
-        if tag.name in (self.place.own, self._builder.name, self._container) or tag.name in CALL_TAGS:
+        if tag.name in (self.place.own, self._builder.name, self._container) or tag.name in tag_names.CALL_TAGS:
             return tag.end
-        return at if tag.name in CALL_ENDS or tag.name.startswith("|") else None
+        return at if tag.name in tag_names.CALL_ENDS or tag.name.startswith("|") else None
 
     def _key_text(self, buf: str, pos: int, final: bool) -> int:
         """Read `<arg_key>KEY</arg_key>` or `<parameter>KEY</parameter>`. A JSON object here contains all arguments."""
@@ -323,8 +313,8 @@ class TagParameters:
             return pos
         if at == MORE or at == len(buf):
             return MORE
-        if buf.startswith(CDATA_END, at):
-            return at + len(CDATA_END)
+        if buf.startswith(tag_names.CDATA_END, at):
+            return at + len(tag_names.CDATA_END)
         if buf[at] == "}" and at == pos and self.place.closes:
             self._block.note_extra_closer()
             return at + 1
@@ -334,12 +324,12 @@ class TagParameters:
             self._in_fence = False
             return at + 3
         rest = buf[at : at + 3]
-        if not final and (CDATA_END.startswith(rest) or (self._in_fence and "```".startswith(rest))):
+        if not final and (tag_names.CDATA_END.startswith(rest) or (self._in_fence and "```".startswith(rest))):
             return MORE
         tag = lex_tag(buf, at, final) if buf[at] == "<" else None
         if tag == MORE:
             return MORE
-        closers = CONTAINER_TAGS | PARAMETER_TAGS | {self.place.own}
+        closers = tag_names.CONTAINER_TAGS | tag_names.PARAMETER_TAGS | {self.place.own}
         if tag is None or isinstance(tag, int) or tag.kind != "close" or tag.name not in closers:
             self.state = "done"
             return pos
@@ -412,7 +402,7 @@ class TagParameters:
         self._builder.goes_on = self._builder.goes_on or value.end.has_closer
         if value.end.is_ambiguous:
             return self._lose(at)
-        if tag.kind == "close" and (tag.name == self._closer or tag.name in PARAMETER_TAGS):
+        if tag.kind == "close" and (tag.name == self._closer or tag.name in tag_names.PARAMETER_TAGS):
             if self._closer and (tag.name != self._closer or prefix != self._prefix or value.end.is_doubtful):
                 self._builder.note(Note("wrong_closer", self._key[:64]))
             return at if tag.name == self._container else tag.end
@@ -449,9 +439,9 @@ class TagParameters:
 
 def call_name(tag: Tag) -> str:
     """Return the tool name given in the tag itself, such as `<invoke name="NAME">`; empty if there is none."""
-    if tag.name not in CALL_ENDS or (tag.value and tag.name not in CALL_TAGS):
+    if tag.name not in tag_names.CALL_ENDS or (tag.value and tag.name not in tag_names.CALL_TAGS):
         return ""
-    name = tag.value or next((tag.attributes[key] for key in NAME_ATTRIBUTES if key in tag.attributes), "")
+    name = tag.value or next((tag.attributes[key] for key in tag_names.NAME_ATTRIBUTES if key in tag.attributes), "")
     return name.partition(" ")[0]  # a nonce may follow the name
 
 

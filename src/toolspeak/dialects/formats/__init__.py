@@ -1,1 +1,1 @@
-"""The dialects, one module each, which defines `DIALECT`. `registry` finds the modules by itself."""
+"""Further dialects, one module each, which defines `DIALECT`: those with code that no table can name."""
