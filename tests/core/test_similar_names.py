@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.cases import check_each
-from toolspeak.core.parsing.similar_names import MAX_NAME_CHARS, MAX_NAMES, SimilarNames
+from toolspeak.core.parsing.tool_index import MAX_NAME_CHARS, MAX_NAMES, SimilarNames
 from toolspeak.core.types import Tool
 
 

@@ -7,7 +7,15 @@ from hypothesis import strategies as st
 from rs_bpe import openai  # its vocabularies are inside the package
 
 from tests.cases import check_each
-from toolspeak.core.text import REPLACEMENT, counted, estimate_tokens, printable, suggestion
+from toolspeak.core.text import (
+    REPLACEMENT,
+    counted,
+    estimate_tokens,
+    printable,
+    suggestion,
+    system_reason,
+    without_sequences,
+)
 
 VOCABULARIES = {"o200k": openai.o200k_base(), "cl100k": openai.cl100k_base()}
 
@@ -67,8 +75,34 @@ def test_a_number_has_its_noun_in_the_right_form():
         ("clok", ["clock", "cloak", "dice"], "", "did you mean `clock` or `cloak`?"),
         ("xyz", ["plan", "mode"], "see the list", "see the list"),
         ("xyz", ["plan", "mode"], "", "use one of plan, mode"),
-        ("xyz", [f"a{number}" for number in range(9)], "", "use one of a8, a7, a6, a5, a4, a3, a2, a1, ..."),
+        ("xyz", [f"a{number}" for number in range(9)], "", "use one of a0, a1, a2, a3, a4, a5, a6, a7, ..."),
     ],
 )
 def test_a_wrong_name_gets_a_hint(name: str, names: list[str], otherwise: str, hint: str):
     assert suggestion(name, names, otherwise) == hint
+
+
+@check_each(
+    ("text", "rest"),
+    [
+        ("a\x1b[31mred\x1b[0m b", "ared b"),
+        ("\x1b]0;a title\x07b\x1b]8;;http://x\x1b\\link", "blink"),
+        ("\x1b]0;no end\nnext line", "\nnext line"),
+        ("\x9b2Ja\x1bPdata\x9cb\x1b(Bc\x1b", "abc"),
+        ("plain\ttext\n", "plain\ttext\n"),
+    ],
+)
+def test_control_sequences_are_removed_with_their_parameters(text: str, rest: str):
+    assert without_sequences(text) == rest
+
+
+@check_each(
+    ("error", "reason"),
+    [
+        (FileNotFoundError(2, "No such file or directory", "x"), "no such file or directory"),
+        (ValueError("Bad value"), "bad value"),
+        (ValueError(), ""),
+    ],
+)
+def test_a_reason_is_in_lower_case_without_number_and_repr(error: Exception, reason: str):
+    assert system_reason(error) == reason

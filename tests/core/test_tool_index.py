@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.cases import check_each
-from toolspeak.core.parsing.tool_index import MAX_CACHED_BYTES, MAX_CACHED_TOTAL, Toolkit, Toolkits, toolkit
+from toolspeak.core.parsing.tool_index import MAX_CACHED_BYTES, MAX_CACHED_TOTAL, Toolkit, toolkit
 from toolspeak.core.types import Tool
 from toolspeak.errors import SchemaError, UsageError
 
@@ -48,11 +48,10 @@ def test_a_schema_is_compiled_when_it_is_needed_and_once():
 
 
 def test_sets_are_kept_within_bounds():
-    kits = Toolkits()
     sets = [(Tool("f", "x" * (MAX_CACHED_BYTES - 1000)),) for _ in range(MAX_CACHED_TOTAL // MAX_CACHED_BYTES + 1)]
-    known = [kits.of(tools) for tools in sets]
-    assert kits.of(sets[-1]) is known[-1]
-    assert kits.of(sets[0]) is not known[0]
+    known = [toolkit(tools) for tools in sets]
+    assert toolkit(sets[-1]) is known[-1]
+    assert toolkit(sets[0]) is not known[0]
 
 
 @check_each("tool", [Tool("f", "x" * MAX_CACHED_BYTES), Tool("f", parameters={"a": object()})])

@@ -77,7 +77,7 @@ def test_the_shortcut_for_runs_of_text_changes_nothing(reads: list[bytes]):
 
 
 def test_runs_of_one_text_are_read_by_the_shortcut(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(anthropic_reply, "decode_event", counted := Counted(anthropic_reply.decode_event))
+    monkeypatch.setattr(anthropic_reply.blocks, "decode_event", counted := Counted(anthropic_reply.blocks.decode_event))
     for opening, piece, expected in (
         (TEXT, MORE, TextDelta("a" * 16)),
         (THINK, THOUGHT, ReasoningDelta("t" * 16)),

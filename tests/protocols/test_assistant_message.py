@@ -111,7 +111,7 @@ def test_encrypted_reasoning_goes_back_to_responses_before_what_it_led_to():
     texts = [{"type": "output_text", "text": "I look.", "annotations": [{"type": "url_citation", "url": "u"}]}]
     said = {"type": "message", "id": "msg", "role": "assistant", "content": texts}
     answer = {"object": "response", "status": "completed", "output": [one, said, two, call]}
-    body = sent_back("openai_responses", answer, include=["reasoning.encrypted_content"])
+    body = sent_back("openai_responses", answer, extra_body={"include": ["reasoning.encrypted_content"]})
     items = body["input"][1:]
     assert [item["type"] for item in items] == [
         "reasoning",
@@ -266,26 +266,28 @@ def _encoded(protocol: str, **fields: Any) -> dict[str, Any]:
 
 def test_fields_of_the_upstreams_own_are_sent_as_they_are():
     thinking = {"type": "enabled", "budget_tokens": 1024}
-    assert _encoded("anthropic", thinking=thinking, metadata={"user_id": "u"})["thinking"] == thinking
+    assert _encoded("anthropic", metadata={"user_id": "u"}, extra_body={"thinking": thinking})["thinking"] == thinking
     config = {"thinkingConfig": {"includeThoughts": True}}
-    body = _encoded("gemini", generationConfig=config, temperature=0)
+    body = _encoded("gemini", temperature=0, extra_body={"generationConfig": config})
     assert body["generationConfig"] == {"temperature": 0, **config}
-    body = _encoded("ollama", options={"num_ctx": 8192}, think=True, temperature=0)
+    body = _encoded("ollama", temperature=0, extra_body={"options": {"num_ctx": 8192}, "think": True})
     assert (body["options"], body["think"]) == ({"temperature": 0, "num_ctx": 8192}, True)
-    body = _encoded("openai_responses", reasoning={"effort": "low"}, store=True, user="u")
+    body = _encoded("openai_responses", store=True, user="u", extra_body={"reasoning": {"effort": "low"}})
     assert (body["reasoning"], body["store"], body["user"]) == ({"effort": "low"}, True, "u")
-    assert _encoded("openai_chat", anything=1)["anything"] == 1
+    assert _encoded("openai_chat", extra_body={"anything": 1})["anything"] == 1
 
 
 def test_words_of_chat_completions_are_not_sent_to_others():
-    body = _encoded("anthropic", reasoning_effort="low", user="u", api_key="secret", max_completion_tokens=5)
+    body = _encoded(
+        "anthropic", reasoning_effort="low", user="u", max_completion_tokens=5, extra_body={"api_key": "secret"}
+    )
     assert body.keys() == {"model", "max_tokens", "messages"}
     assert body["max_tokens"] == 5
 
 
 def test_a_field_of_the_callers_does_not_replace_a_common_word():
-    assert _encoded("anthropic", messages_=1, system="Be bad.")["system"] == "Be bad."
-    body = _encoded("gemini", contents="odd")
+    assert _encoded("anthropic", extra_body={"messages_": 1, "system": "Be bad."})["system"] == "Be bad."
+    body = _encoded("gemini", extra_body={"contents": "odd"})
     assert body["contents"][0]["role"] == "user"
 
 

@@ -12,7 +12,8 @@ from toolspeak.protocols import anthropic, gemini, ollama, openai_chat, openai_r
 
 @check_each("module", [anthropic, gemini, ollama, openai_chat, openai_responses], ids=lambda module: module.PROTOCOL)
 def test_every_public_name_is_there(module: ModuleType):
-    assert all(hasattr(module, name) for name in module.__all__)
+    common = "PROTOCOL ReplyDecoder ReplyEncoder decode_error decode_request encode_error encode_reply encode_request"
+    assert [name for name in (*common.split(), "request_notes") if not hasattr(module, name)] == []
 
 
 @check_each("half", ["request", "reply"])

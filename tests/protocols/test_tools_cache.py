@@ -11,7 +11,7 @@ from tests.cases import check_each
 from toolspeak.core.types import JSONValue, Tool
 from toolspeak.errors import UsageError
 from toolspeak.protocols import anthropic, gemini, ollama, openai_chat, openai_responses
-from toolspeak.protocols.shared.tools_cache import MAX_CACHED_BYTES, MAX_CACHED_TOTAL, cached_tools
+from toolspeak.protocols.shared.resent_values import MAX_CACHED_BYTES, MAX_CACHED_TOTAL, cached_tools
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
 FUNCTION = {"name": "weather", "description": "Tells the weather.", "parameters": SCHEMA}

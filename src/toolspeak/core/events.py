@@ -152,11 +152,7 @@ INCOMPLETE_NOTES = frozenset({"truncated_call", "reasoning_unclosed"})
 
 
 def fold(events: Iterable[Event]) -> Reply:
-    """Fold a stream of events into a reply.
-
-    Raises:
-        UsageError: the stream contains something that is not an event.
-    """
+    """Fold a stream of events into a reply. Raises UsageError if it contains something that is not an event."""
     if events.__class__ is not list:
         require(events, Iterable, "`events`", "events")
     elif PLAIN_EVENTS.issuperset(map(type, events)):
@@ -207,22 +203,12 @@ def final_events(events: Sequence[Event], reply: Reply, since: int = 0) -> list[
 _LAST_ANSWER_ONLY = (ReasoningDelta, OpaqueSeen)
 
 
-class _UnfinishedCall:
-    """A call whose end event has not arrived yet."""
-
-    __slots__ = ("fragments", "id", "name")
-
-    def __init__(self, start: CallStart) -> None:
-        self.name = start.name
-        self.id = start.id
-        self.fragments: list[str] = []
-
-
 class _ReplyBuilder:
     def __init__(self) -> None:
         self._text: list[str] = []
         self._reasoning: list[str] = []
-        self._open: dict[int, _UnfinishedCall] = {}
+        #: Calls whose end has not arrived yet, with the fragments of their arguments.
+        self._open: dict[int, tuple[CallStart, list[str]]] = {}
         self._calls: dict[int, ToolCall] = {}
         self._candidates: list[Candidate] = []
         self._notes: list[Note] = []
@@ -237,7 +223,7 @@ class _ReplyBuilder:
             if type(event) is TextDelta:
                 self._text.append(event.text)
             elif type(event) is CallArgs:
-                self._opened(event.index).fragments.append(event.fragment)
+                self._opened(event.index)[1].append(event.fragment)
             elif type(event) is UsageSeen:
                 self._usage = event.usage
             elif type(event) is Finish:
@@ -250,9 +236,9 @@ class _ReplyBuilder:
             case ReasoningDelta(text):
                 self._reasoning.append(text)
             case CallStart(index):
-                self._open[index] = _UnfinishedCall(event)
+                self._open[index] = (event, [])
             case CallEnd(index):
-                self._end(self._opened(index), event)
+                self._end(*self._opened(index), event)
                 del self._open[index]
             case Judged(candidate):
                 self._candidates.append(candidate)
@@ -266,17 +252,17 @@ class _ReplyBuilder:
                 require(event, Event, "each item", "an event")
                 assert_never(event)
 
-    def _opened(self, index: int) -> _UnfinishedCall:
+    def _opened(self, index: int) -> tuple[CallStart, list[str]]:
         try:
             return self._open[index]
         except KeyError:
             raise UsageError(f"an event for call {index} came before its `CallStart` or after its `CallEnd`") from None
 
-    def _end(self, call: _UnfinishedCall, end: CallEnd) -> None:
+    def _end(self, call: CallStart, fragments: list[str], end: CallEnd) -> None:
         self._notes.extend(end.notes)
         if not end.valid:
             return
-        arguments = _decode_arguments(call.fragments)
+        arguments = _decode_arguments(fragments)
         if arguments is None:
             self._notes.append(Note("arguments_invalid", f"the arguments of `{call.name}` are not a JSON object"))
             return

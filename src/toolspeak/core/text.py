@@ -20,9 +20,16 @@ TOOL_NAME = rf"{NAME_START}[{NAME_CHARS}.-]{{0,127}}+"
 
 _WORDS = re.compile(r"[A-Za-z]+")
 _REST = re.compile(r"[0-9]{1,3}|[!-/:-@\[-`{-~]{1,2}|\n+|[À-ɏ\U00010000-\U0010ffff]")
+#: A control sequence: CSI with parameters, a string such as a title up to its end or that of its line, or ESC and a
+#: character. The end may be missing, because the text was cut off.
+_SEQUENCE = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?|(?:\x1b[]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)?"
+    r"|\x1b[ -/]*[0-~]?"
+)
 #: Most common words of up to this many letters are a single token.
 _LETTERS_PER_TOKEN = 6
 _MAX_COMPARED_CHARS = 60  # comparing names takes quadratic time
+_SIMILARITY = 0.65  # minimum similarity of a suggested name, from 0 to 1
 _MAX_NAMES = 8  # maximum number of valid names that a suggestion lists
 
 
@@ -41,6 +48,21 @@ def printable(text: str, replacement: str | None = None, keep: str = "") -> str:
 
 def _escape(char: str, replacement: str | None) -> str:
     return char.encode("unicode_escape").decode() if replacement is None else replacement
+
+
+def without_sequences(text: str) -> str:
+    """Remove the control sequences of terminals with their parameters, such as colours and titles.
+
+    >>> without_sequences("a \\x1b[31mred\\x1b[0m word\\x1b]0;a title\\x07")
+    'a red word'
+    """
+    return text if text.isprintable() else _SEQUENCE.sub("", text)
+
+
+def system_reason(error: Exception) -> str:
+    """Return the reason that the system gives for an error, in lower case and without its number."""
+    text = getattr(error, "strerror", None) or str(error)
+    return text[:1].lower() + text[1:]
 
 
 def estimate_tokens(text: str) -> int:
@@ -68,8 +90,8 @@ def suggestion(name: str, valid_names: Iterable[str], otherwise: str = "") -> st
     """
     from difflib import get_close_matches  # needed only for mistakes, and slow to import
 
-    typed, names = name[:_MAX_COMPARED_CHARS], list(valid_names)
-    if near := get_close_matches(typed, names, 3):
+    names = list(dict.fromkeys(valid_names))
+    if near := get_close_matches(name[:_MAX_COMPARED_CHARS], names, 3, _SIMILARITY):
         return f"did you mean {' or '.join(f'`{each}`' for each in near)}?"
-    nearest = get_close_matches(typed, names, _MAX_NAMES, 0.0)
-    return otherwise or f"use one of {', '.join(nearest)}{', ...' if len(names) > len(nearest) else ''}"
+    more = ["..."] * (len(names) > _MAX_NAMES)
+    return otherwise or f"use one of {', '.join([*names[:_MAX_NAMES], *more])}"

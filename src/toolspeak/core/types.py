@@ -19,21 +19,15 @@ JSONObject: TypeAlias = dict[str, JSONValue]
 
 
 def is_object(value: JSONValue) -> TypeGuard[JSONObject]:
-    """Whether a JSON value is an object."""
     return isinstance(value, dict)
 
 
 def is_array(value: JSONValue) -> TypeGuard[list[JSONValue]]:
-    """Whether a JSON value is an array."""
     return isinstance(value, list)
 
 
 def require(value: object, kind: type | UnionType, name: str, expected: str) -> None:
-    """Check the type of an argument at run time, for callers that do not use a type checker.
-
-    Raises:
-        UsageError: the argument has the wrong type.
-    """
+    """Raise UsageError for an argument of the wrong type, because callers may not use a type checker."""
     if not isinstance(value, kind):
         raise UsageError(f"{name} must be {expected}, not `{type(value).__name__}`")
 

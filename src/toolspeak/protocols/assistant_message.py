@@ -17,13 +17,13 @@ from .anthropic.blocks import is_block
 from .gemini import messages as gemini_messages
 from .gemini import wire as gemini_wire
 from .gemini.messages import is_thought
-from .ollama import messages as ollama_messages
+from .ollama import request as ollama_request
 from .ollama.reply_decoder import IMAGES
 from .openai_chat.chunks import ANSWER, CALL, LOGPROBS, OPAQUE_FIELDS
 from .openai_chat.messages import PROTOCOL as OPENAI_CHAT
+from .openai_responses.items import ANNOTATION, CONTENT, ITEM, PHASE, separates_texts, shift_annotation
 from .openai_responses.items import ORDER as ITEMS_ORDER
-from .openai_responses.parts import ANNOTATION, CONTENT, ITEM, PHASE, separates_texts, shift_annotation
-from .openai_responses.parts import PROTOCOL as OPENAI_RESPONSES
+from .openai_responses.items import PROTOCOL as OPENAI_RESPONSES
 from .shared.fields import filled, take_call_extra
 
 #: Where to place an opaque part. `part`: as a separate part. `text`: in the preceding text. `call`: in a call. `field`:
@@ -77,7 +77,7 @@ _RULES = {
     ),
     OPENAI_RESPONSES: _ProtocolRules(_openai_responses, ITEMS_ORDER, annotations="annotations", items=True),
     OPENAI_CHAT: _ProtocolRules(_openai_chat, calls="tool_calls"),
-    ollama_messages.PROTOCOL: _ProtocolRules(_ollama),
+    ollama_request.PROTOCOL: _ProtocolRules(_ollama),
 }
 
 
@@ -166,7 +166,7 @@ class _MessageBuilder:
             case "pictures" if is_array(part.data):
                 self._flush()
                 for picture in part.data:
-                    self._append(ollama_messages.decode_image(picture))
+                    self._append(ollama_request.decode_image(picture))
             case _:
                 pass
 

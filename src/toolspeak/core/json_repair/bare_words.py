@@ -4,24 +4,9 @@ import re
 from functools import lru_cache
 from typing import Literal
 
+from . import lookahead
 from .containers import Containers, Output, State
 from .literals import escape_text, has_surrogate, read_word
-from .lookahead import (
-    CLOSERS,
-    COMMAS,
-    COMMENTS,
-    MORE,
-    OPENERS,
-    Search,
-    StopMarks,
-    Tristate,
-    begins,
-    delimiter_after_quote,
-    key_ahead,
-    look_ahead,
-    match_start,
-    skip_spaces,
-)
 from .tokens import END_STRING, PART, SCALAR, STRING, WrittenNumber
 
 ELLIPSES = ("...", "…")
@@ -43,7 +28,7 @@ _MAX_LITERAL = 64
 
 
 @lru_cache(maxsize=64)
-def _searches(stops: tuple[str, ...]) -> tuple[Search, Search, Search]:
+def _searches(stops: tuple[str, ...]) -> tuple[lookahead.Search, lookahead.Search, lookahead.Search]:
     """Return the searches for the possible end of a bare word, of a long one, and of a comment. Stop marks end all."""
     prefixes = {mark[:size] for mark in stops for size in range(1, len(mark))}
     marks = "".join([f"|{re.escape(mark)}" for mark in stops] + [rf"|{re.escape(prefix)}\Z" for prefix in prefixes])
@@ -56,7 +41,7 @@ def _searches(stops: tuple[str, ...]) -> tuple[Search, Search, Search]:
 class WordReader:
     """Reader for bare words, used in the parser state `word`."""
 
-    def __init__(self, output: Output, containers: Containers, stops: StopMarks) -> None:
+    def __init__(self, output: Output, containers: Containers, stops: lookahead.StopMarks) -> None:
         self._output = output
         self._containers = containers
         self._kinds = containers.kinds
@@ -68,30 +53,30 @@ class WordReader:
 
     def read(self, buf: str, pos: int, final: bool) -> int:
         """Read up to the next delimiter that is not enclosed in brackets of the word itself."""
-        end = match_start(self._search_long if self._size > _MAX_LITERAL else self._search_word, buf, pos)
+        end = lookahead.match_start(self._search_long if self._size > _MAX_LITERAL else self._search_word, buf, pos)
         if end > pos:
             return self._add(buf, pos, end)
         stop = self._stops.at(buf, pos)
         if stop is None and not final:
-            return MORE
+            return lookahead.MORE
         char = buf[pos]
         comment = self._comment_at(buf, pos)
         if comment is None and not final:
-            return MORE
+            return lookahead.MORE
         if not stop and not comment and (char not in _WORD_END or self._is_own_bracket(char)):
             return self._add(buf, pos, pos + 1)
-        if not stop and char in COMMAS and self._kinds[-1] == "object":
+        if not stop and char in lookahead.COMMAS and self._kinds[-1] == "object":
             return self._read_comma(buf, pos, final)
         if not stop and char in _WORD_QUOTES and self._containers.closers:
             return self._read_quote(buf, pos, final)
         self.end()
         return pos
 
-    def _comment_at(self, buf: str, pos: int) -> Tristate:
+    def _comment_at(self, buf: str, pos: int) -> lookahead.Tristate:
         """Whether a comment ends the word here: text such as `http://x` needs a space before it, a number does not."""
         if buf[pos] in "/#":
-            return not self._is_text() and begins(buf, pos, COMMENTS)
-        return buf[pos].isspace() and begins(buf, pos + 1, COMMENTS)
+            return not self._is_text() and lookahead.begins(buf, pos, lookahead.COMMENTS)
+        return buf[pos].isspace() and lookahead.begins(buf, pos + 1, lookahead.COMMENTS)
 
     def _add(self, buf: str, pos: int, end: int) -> int:
         self._parts.append(buf[pos:end])
@@ -101,10 +86,10 @@ class WordReader:
     def _is_own_bracket(self, char: str) -> bool:
         """Whether a delimiter is part of the word: unquoted text may contain a bracketed part on a single line."""
         if not self._depth:
-            own = char in OPENERS and bool(self._containers.closers) and self._is_text()
+            own = char in lookahead.OPENERS and bool(self._containers.closers) and self._is_text()
             self._depth += own
             return own
-        self._depth += (char in OPENERS) - (char in CLOSERS)
+        self._depth += (char in lookahead.OPENERS) - (char in lookahead.CLOSERS)
         self._output.spend()
         return char not in _LINE_ENDS
 
@@ -114,9 +99,9 @@ class WordReader:
 
     def _read_comma(self, buf: str, pos: int, final: bool) -> int:
         """Continue text such as `Paris, France` after the comma, unless a key follows."""
-        text = look_ahead(_text_after_comma, buf, pos, final)
+        text = lookahead.look_ahead(_text_after_comma, buf, pos, final)
         if text is None:
-            return MORE
+            return lookahead.MORE
         if text:
             return self._add(buf, pos, pos + 1)
         self.end()
@@ -124,9 +109,9 @@ class WordReader:
 
     def _read_quote(self, buf: str, pos: int, final: bool) -> int:
         """End the word at a quote. A closing quote whose opening quote is missing is dropped."""
-        unpaired = look_ahead(delimiter_after_quote, buf, pos, final)
+        unpaired = lookahead.look_ahead(lookahead.delimiter_after_quote, buf, pos, final)
         if unpaired is None:
-            return MORE
+            return lookahead.MORE
         if unpaired or self._is_text():
             self._output.note("missing_quote")
         self.end()
@@ -156,7 +141,6 @@ class WordReader:
             self._containers.end_value(SCALAR)
 
     def emit(self, word: str) -> None:
-        """Emit the tokens of an unquoted word."""
         text, code = read_word(word)
         emit = self._output.emit
         if text is not None:
@@ -179,7 +163,7 @@ class WordReader:
 class CommentReader:
     """Reader that skips comments, used in the parser states `line_comment` and `block_comment`."""
 
-    def __init__(self, output: Output, containers: Containers, stops: StopMarks) -> None:
+    def __init__(self, output: Output, containers: Containers, stops: lookahead.StopMarks) -> None:
         self.return_state: State = "value"  # the state before the comment
         self._output = output
         self._containers = containers
@@ -195,12 +179,12 @@ class CommentReader:
 
     def read_line(self, buf: str, pos: int, final: bool) -> int:
         """Skip to the end of the line, or to an expected closing bracket if the whole value is on one line."""
-        at = match_start(self._search, buf, pos)
+        at = lookahead.match_start(self._search, buf, pos)
         if at == len(buf):
             return at
         stop = self._stops.at(buf, at)
         if stop is None and not final:
-            return at if at > pos else MORE
+            return at if at > pos else lookahead.MORE
         if stop or self._is_end(buf[at]):
             self._containers.state = self.return_state
             return at
@@ -227,7 +211,7 @@ class CommentReader:
             self._containers.state = self.return_state
             return end + 2
         end = len(buf) - (buf[-1] == "*" and not final)
-        return end if end > pos else MORE
+        return end if end > pos else lookahead.MORE
 
 
 def _items(word: str) -> list[str]:
@@ -236,12 +220,12 @@ def _items(word: str) -> list[str]:
     return items if all(read_word(item)[0] is not None for item in items) else [word]
 
 
-def _text_after_comma(text: str, at: int) -> Tristate:
+def _text_after_comma(text: str, at: int) -> lookahead.Tristate:
     """Whether the comma at `at` is followed by words that are not a key."""
-    after = skip_spaces(text, at + 1)
+    after = lookahead.skip_spaces(text, at + 1)
     if after == len(text):
         return None
     if not text[after].isalnum():
         return False
-    key = key_ahead(text, after)
+    key = lookahead.key_ahead(text, after)
     return None if key is None else not key

@@ -84,7 +84,6 @@ class Output:
             self.tokens.append((kind, text))
 
     def note(self, code: str, detail: str = "") -> None:
-        """Record a repair."""
         self._notes.setdefault(code, detail)
         if code not in _UNCOUNTED:
             self._repairs += 1

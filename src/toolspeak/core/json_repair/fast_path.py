@@ -36,7 +36,6 @@ FastPath = Callable[[Output, Containers, str, int], int]
 
 
 def _read_key(output: Output, containers: Containers, buf: str, pos: int) -> int:
-    """Read the next key and its colon."""
     key = _FIRST_KEY(buf, pos) if containers.kinds[-1] in ("object", "brace") else None
     if key is None:
         return pos

@@ -14,33 +14,11 @@ from collections.abc import Callable, Set
 from typing import ClassVar
 
 from ..types import Note
+from . import lookahead
 from .bare_words import ELLIPSES, CommentReader, WordReader
 from .containers import MAX_SIZE, Allowance, Containers, Kind, Output, State
 from .fast_path import fast_paths
 from .literals import has_surrogate, read_word
-from .lookahead import (
-    CLOSERS,
-    COLONS,
-    COMMAS,
-    FLAG,
-    LOOKAHEAD,
-    MORE,
-    OPENERS,
-    QUOTES,
-    Search,
-    StopMarks,
-    Tristate,
-    array_after_comma,
-    begins,
-    closes_more,
-    key_after_comma,
-    look_ahead,
-    named_argument_ahead,
-    quoted_colon,
-    quoted_key_at,
-    skip_spaces,
-    value_after_comma,
-)
 from .strings import StringReader
 from .tokens import ARRAY, END_OBJECT, END_STRING, SCALAR, Status, Token
 
@@ -107,7 +85,7 @@ class JSONParser:
         self.allowance = allowance or Allowance()
         self._output = output = Output(self.allowance)
         self._containers = containers = Containers(output, missing)
-        self._stops = marks = StopMarks(stops)
+        self._stops = marks = lookahead.StopMarks(stops)
         self._strings = StringReader(output, containers, stops)
         self._words = WordReader(output, containers, marks)
         self._comments = CommentReader(output, containers, marks)
@@ -137,7 +115,6 @@ class JSONParser:
 
     @property
     def codes(self) -> frozenset[str]:
-        """The codes of the notes."""
         return self._output.codes
 
     @property
@@ -186,7 +163,7 @@ class JSONParser:
         """Record a raw control character in a string that the caller processed without `feed`."""
         self._strings.note_control()
 
-    def text_run(self) -> tuple[Search, Callable[[str], tuple[str, int, bool]]] | None:
+    def text_run(self) -> tuple[lookahead.Search, Callable[[str], tuple[str, int, bool]]] | None:
         """Return a shortcut for reading the current string; see `StringReader.text_run`."""
         return self._strings.text_run()
 
@@ -204,7 +181,7 @@ class JSONParser:
         end = len(buf)
         while pos < end and output.status == "open":
             new = step(buf, pos, final)
-            if new == MORE:
+            if new == lookahead.MORE:
                 if clipped:  # the text needed for a decision is beyond the limit
                     output.give_up("too_large")
                 break
@@ -283,7 +260,7 @@ class JSONParser:
             if fast is not None and (new := fast(self._output, containers, buf, pos)) > pos:
                 return new
             new = self._blank(buf, pos, final)
-            if new in (MORE, len(buf)) or containers.state != state or self._output.status != "open":
+            if new in (lookahead.MORE, len(buf)) or containers.state != state or self._output.status != "open":
                 return new
             return new if buf[new] == "\n" else self._STATES[state](self, buf, new, final)
         read = _STRING_STATES.get(state)
@@ -305,7 +282,7 @@ class JSONParser:
                 self.close_all()
                 return pos
             if not final and (stop is None or (char == "\\" and pos + 1 == len(buf))):
-                return MORE
+                return lookahead.MORE
             if char in "/#":
                 return self._comment(buf, pos, final)
             width = self._odd_space(buf, pos)
@@ -319,9 +296,9 @@ class JSONParser:
     def _line_stop(self, buf: str, pos: int, end: int, final: bool) -> int:
         """Return the position of a stop mark at the last line break between `pos` and `end`, or MORE, or _NO_STOP."""
         at = buf.rfind("\n", pos, end)
-        stop = at >= 0 and begins(buf, at, self._stops.marks)
+        stop = at >= 0 and lookahead.begins(buf, at, self._stops.marks)
         if stop is None and not final:
-            return at if at > pos else MORE
+            return at if at > pos else lookahead.MORE
         if not stop:
             return _NO_STOP
         self.close_all()
@@ -333,14 +310,14 @@ class JSONParser:
         if char.isspace() or char == "\ufeff":
             self._output.note("odd_space")
             return 1
-        if char == "\\" and begins(buf, pos, _ESCAPED_SPACES):
+        if char == "\\" and lookahead.begins(buf, pos, _ESCAPED_SPACES):
             self._output.note("double_encoded")
             return 2
         return 0
 
     def _comment(self, buf: str, pos: int, final: bool) -> int:
         if buf[pos] == "/" and pos + 1 == len(buf) and not final:
-            return MORE
+            return lookahead.MORE
         if buf.startswith("/*", pos):
             self._comments.enter("block_comment")
             return pos + 2
@@ -360,21 +337,21 @@ class JSONParser:
         kind = self._kinds[-1]
         if kind == "root" and self._call:
             return self._open_call(char, pos)
-        if char in OPENERS:
+        if char in lookahead.OPENERS:
             self._note_fullwidth(char)
-            self._containers.push(_KINDS[OPENERS[char]], OPENERS[char])
+            self._containers.push(_KINDS[lookahead.OPENERS[char]], lookahead.OPENERS[char])
             return pos + 1
-        if char in CLOSERS or char in COMMAS:
+        if char in lookahead.CLOSERS or char in lookahead.COMMAS:
             return self._no_value(buf, pos, final)
-        if char in COLONS and kind in ("object", "call"):
+        if char in lookahead.COLONS and kind in ("object", "call"):
             self._output.note("other_separator")
             return pos + 1
-        if char in QUOTES or char in "\\<":
+        if char in lookahead.QUOTES or char in "\\<":
             return self._strings.open(buf, pos, final, maybe_key=kind == "array")
         return self._bare_value(buf, pos, final)
 
     def _open_call(self, char: str, pos: int) -> int:
-        if OPENERS.get(char) != ")":
+        if lookahead.OPENERS.get(char) != ")":
             self._output.give_up("no_call")
             return pos
         self._note_fullwidth(char)
@@ -395,7 +372,7 @@ class JSONParser:
             self._output.give_up("no_value")
         elif kind in ("object", "call"):
             self._containers.replace_missing_value()
-        elif buf[pos] in CLOSERS:
+        elif buf[pos] in lookahead.CLOSERS:
             return self._close(buf, pos, final)
         else:
             self._output.note("extra_comma")
@@ -406,25 +383,25 @@ class JSONParser:
 
     def _key(self, buf: str, pos: int, final: bool) -> int:
         char = buf[pos]
-        if char in CLOSERS:
+        if char in lookahead.CLOSERS:
             return self._close(buf, pos, final)
-        if char in COMMAS:
+        if char in lookahead.COMMAS:
             self._output.note("extra_comma")
             return pos + 1
-        if char in QUOTES or char in "\\<":
+        if char in lookahead.QUOTES or char in "\\<":
             return self._strings.open(buf, pos, final, maybe_key=True)
         if char in ".…":
             return self._ellipsis(buf, pos, final)
         if self._kinds[-1] == "call":
             return self._argument_word(buf, pos, final)
-        if char in OPENERS:
+        if char in lookahead.OPENERS:
             return self._opener_for_key(char, pos)
         return self._bare_key(buf, pos, final)
 
     def _ellipsis(self, buf: str, pos: int, final: bool) -> int:
-        ellipsis = begins(buf, pos, ELLIPSES)
+        ellipsis = lookahead.begins(buf, pos, ELLIPSES)
         if ellipsis is None:
-            return len(buf) if final else MORE
+            return len(buf) if final else lookahead.MORE
         if not ellipsis:
             self._output.give_up("not_an_object")
             return pos
@@ -434,9 +411,9 @@ class JSONParser:
 
     def _argument_word(self, buf: str, pos: int, final: bool) -> int:
         """Read the name of an argument, or emit a placeholder for a missing name."""
-        has_name = look_ahead(named_argument_ahead, buf, pos, final)
+        has_name = lookahead.look_ahead(lookahead.named_argument_ahead, buf, pos, final)
         if has_name is None:
-            return MORE
+            return lookahead.MORE
         if has_name:
             return self._bare_key(buf, pos, final)
         self._containers.emit_positional()
@@ -460,9 +437,9 @@ class JSONParser:
     def _bare_key(self, buf: str, pos: int, final: bool) -> int:
         key = _BARE_KEY(buf, pos)
         end = pos if key is None else key.end()
-        if end == len(buf) and end - pos <= LOOKAHEAD and not final:
-            return MORE
-        if key is None or end - pos > LOOKAHEAD:
+        if end == len(buf) and end - pos <= lookahead.LOOKAHEAD and not final:
+            return lookahead.MORE
+        if key is None or end - pos > lookahead.LOOKAHEAD:
             self._output.give_up("not_an_object")
             return pos
         word = key.group().removeprefix("--")
@@ -477,22 +454,22 @@ class JSONParser:
 
     def _colon(self, buf: str, pos: int, final: bool) -> int:
         char = buf[pos]
-        if char in COLONS:
+        if char in lookahead.COLONS:
             return self._read_colon(buf, pos, final)
         if self._kinds[-1] in ("array", "call"):
             self._lone_string()
             return pos
-        if char in QUOTES:
+        if char in lookahead.QUOTES:
             return self._quote_after_key(buf, pos, final)
-        if char in COMMAS:
+        if char in lookahead.COMMAS:
             return self._comma_after_key(buf, pos, final)
-        if char in CLOSERS:
+        if char in lookahead.CLOSERS:
             self._lone_key()
             return pos
-        next_flag = not self._strings.flags or begins(buf, pos, FLAG)
+        next_flag = not self._strings.flags or lookahead.begins(buf, pos, lookahead.FLAG)
         if next_flag is None and not final:
-            return MORE
-        if self._strings.quoted or char in OPENERS or not next_flag:
+            return lookahead.MORE
+        if self._strings.quoted or char in lookahead.OPENERS or not next_flag:
             self._output.note("missing_colon")
             self._emit_key()
         elif self._kinds[-1] == "object":
@@ -505,9 +482,9 @@ class JSONParser:
         self._containers.emit_key(self._strings.take_key())
 
     def _read_colon(self, buf: str, pos: int, final: bool) -> int:
-        arrow = begins(buf, pos, ("=>",))
+        arrow = lookahead.begins(buf, pos, ("=>",))
         if arrow is None and not final:
-            return MORE
+            return lookahead.MORE
         char = buf[pos]
         self._note_fullwidth(char)
         if char == "=" and self._kinds[-1] != "call":
@@ -557,10 +534,10 @@ class JSONParser:
 
     def _quote_after_key(self, buf: str, pos: int, final: bool) -> int:
         """Handle `key "value"` (missing colon), `key": value` (missing quote) and `word "key": value` (stray word)."""
-        extra = look_ahead(quoted_colon, buf, pos, final)
-        word = look_ahead(quoted_key_at, buf, pos, final)
+        extra = lookahead.look_ahead(lookahead.quoted_colon, buf, pos, final)
+        word = lookahead.look_ahead(lookahead.quoted_key_at, buf, pos, final)
         if extra is None or word is None:
-            return MORE
+            return lookahead.MORE
         if extra:
             self._output.note("missing_quote")
             return pos + 1
@@ -573,10 +550,10 @@ class JSONParser:
 
     def _comma_after_key(self, buf: str, pos: int, final: bool) -> int:
         """Handle a comma after a key: it replaces a colon, separates elements of a set, or follows a lone key."""
-        value = look_ahead(value_after_comma, buf, pos, final)
-        key = look_ahead(key_after_comma, buf, pos, final)
+        value = lookahead.look_ahead(lookahead.value_after_comma, buf, pos, final)
+        key = lookahead.look_ahead(lookahead.key_after_comma, buf, pos, final)
         if value is None or key is None:
-            return MORE
+            return lookahead.MORE
         if self._strings.quoted and value:
             self._output.note("missing_colon")
             self._emit_key()
@@ -591,7 +568,7 @@ class JSONParser:
 
     def _after(self, buf: str, pos: int, final: bool) -> int:
         char = buf[pos]
-        if char in COMMAS:
+        if char in lookahead.COMMAS:
             self._note_fullwidth(char)
             if char == ";":
                 self._output.note("other_separator")
@@ -599,9 +576,9 @@ class JSONParser:
             self._next()
             return pos + 1
         self._containers.last_comma = False
-        if char in CLOSERS:
+        if char in lookahead.CLOSERS:
             return self._close(buf, pos, final)
-        if char in QUOTES or char in OPENERS or char.isalnum() or char in _STARTERS:
+        if char in lookahead.QUOTES or char in lookahead.OPENERS or char.isalnum() or char in _STARTERS:
             self._output.note("missing_comma")
             self._next()
         else:
@@ -619,7 +596,7 @@ class JSONParser:
     def _close(self, buf: str, pos: int, final: bool) -> int:
         """Handle the closing bracket at `pos`, which may close several containers, one, or none."""
         char = buf[pos]
-        closer = CLOSERS[char]
+        closer = lookahead.CLOSERS[char]
         closers = self._containers.closers
         if closer not in closers:
             self._note_unmatched(closer)
@@ -627,13 +604,13 @@ class JSONParser:
         if closer != closers[-1]:
             return self._close_outer(buf, pos, final)
         if closer == "]" and self._kinds[-2] == "object":
-            continues = look_ahead(array_after_comma, buf, pos, final)
+            continues = lookahead.look_ahead(lookahead.array_after_comma, buf, pos, final)
             if continues is None:
-                return MORE
+                return lookahead.MORE
             if continues:
                 self._output.note("split_array")
                 self._containers.state = "value"
-                return skip_spaces(buf, skip_spaces(buf, pos + 1) + 1) + 1
+                return lookahead.skip_spaces(buf, lookahead.skip_spaces(buf, pos + 1) + 1) + 1
         self._close_one(char)
         return pos + 1
 
@@ -652,10 +629,10 @@ class JSONParser:
     def _close_outer(self, buf: str, pos: int, final: bool) -> int:
         """Handle the closing bracket of an outer container: inner brackets are missing, or it is the wrong one."""
         containers = self._containers
-        depth = containers.closers.rindex(CLOSERS[buf[pos]])
+        depth = containers.closers.rindex(lookahead.CLOSERS[buf[pos]])
         is_wrong = self._is_wrong_closer(buf, pos + 1, final, depth)
         if is_wrong is None:
-            return MORE
+            return lookahead.MORE
         if is_wrong:
             self._output.note("wrong_closer")
             self._close_one(buf[pos])
@@ -666,15 +643,15 @@ class JSONParser:
         self._close_one(buf[pos])
         return pos + 1
 
-    def _is_wrong_closer(self, buf: str, pos: int, final: bool, depth: int) -> Tristate:
+    def _is_wrong_closer(self, buf: str, pos: int, final: bool, depth: int) -> lookahead.Tristate:
         """Whether the closing bracket just before `pos` is a wrong one for the innermost container, rather than the
         right one for the container at `depth`. If the text ahead does not tell, no key changes its object."""
-        key = look_ahead(key_after_comma, buf, pos, final)
+        key = lookahead.look_ahead(lookahead.key_after_comma, buf, pos, final)
         if key is None or (key and self._kinds[depth] in ("root", "array", "group")):
             return key
-        window = buf[pos : pos + LOOKAHEAD]
-        answer = closes_more(window, depth, len(self._containers.closers) - 1)
-        if answer is None and len(window) == LOOKAHEAD:
+        window = buf[pos : pos + lookahead.LOOKAHEAD]
+        answer = lookahead.closes_more(window, depth, len(self._containers.closers) - 1)
+        if answer is None and len(window) == lookahead.LOOKAHEAD:
             return key
         return False if answer is None and final else answer
 

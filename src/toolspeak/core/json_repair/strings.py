@@ -10,25 +10,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from . import lookahead as look
 from .containers import Containers, Kind, Output, State
 from .fast_path import ESCAPE
 from .literals import escape_text, has_surrogate, read_escape
-from .lookahead import (
-    LOOKAHEAD,
-    MORE,
-    QUOTES,
-    Search,
-    SureMatch,
-    Tristate,
-    always_matching,
-    begins,
-    delimiter_after_quote,
-    look_ahead,
-    match_start,
-    quoted_colon,
-    quoted_key_at,
-    skip_spaces,
-)
 from .quotes import Place, QuoteContext, closes, lost_quote, opens_inner
 from .tokens import END_STRING, PART, STRING
 
@@ -48,46 +33,48 @@ _NOTES = {"'": "single_quotes", "`": "single_quotes", "＂": "fullwidth", "＇":
 class _Patterns(NamedTuple):
     """Patterns for strings with one kind of quotes. Special characters are those quotes and what JSON must escape."""
 
-    plain: SureMatch  # content up to the next special character
-    content: SureMatch  # the same, but simple escapes are content as well
-    lines: Search  # a control character and the text up to the next special character that is not a control character
-    special: Search  # the next special character
-    other: SureMatch  # content in quotes other than `"`: escaping its double quotes makes it strict JSON
+    plain: look.SureMatch  # content up to the next special character
+    content: look.SureMatch  # the same, but simple escapes are content as well
+    lines: (
+        look.Search
+    )  # a control character and the text up to the next special character that is not a control character
+    special: look.Search  # the next special character
+    other: look.SureMatch  # content in quotes other than `"`: escaping its double quotes makes it strict JSON
 
 
 @cache
 def _patterns(quote: str, may_lack_quote: bool = False) -> _Patterns:
     """Return the patterns for an opening quote. `may_lack_quote`: a comma before a quote is special, too."""
-    ends, comma = QUOTES[quote], "(?!)"
+    ends, comma = look.QUOTES[quote], "(?!)"
     if may_lack_quote:
         ends, comma = ends + ",", r',(?![ \t\r\n]{0,64}(?:"|\Z))'
     special = rf"\\\x00-\x1f\ud800-\udfff\"{ends}"
     chars = f"[^{special}]*+"
     return _Patterns(
-        plain=always_matching(rf"{chars}(?:{comma}{chars})*+"),
-        content=always_matching(rf"{chars}(?:(?:{ESCAPE}|{comma}){chars})*+"),
+        plain=look.always_matching(rf"{chars}(?:{comma}{chars})*+"),
+        content=look.always_matching(rf"{chars}(?:(?:{ESCAPE}|{comma}){chars})*+"),
         lines=re.compile(rf"[\x00-\x1f](?:[^\\\ud800-\udfff\"{ends}]++|{comma})*+").match,
         special=re.compile(f"[{special}]").search,
-        other=always_matching(rf"(?:[^\\\x00-\x1f\ud800-\udfff{ends}]++|\\[\\/bfnrt])*+"),
+        other=look.always_matching(rf"(?:[^\\\x00-\x1f\ud800-\udfff{ends}]++|\\[\\/bfnrt])*+"),
     )
 
 
 #: A run of backslashes that escape nothing, each with the plain text after it.
 _STRAY_BACKSLASHES = re.compile(
     r"(?:\\(?:(?=[^\"\\/bfnrtux'`$\n\r\t ])|(?=u[0-9a-fA-F]{0,3}[^0-9a-fA-F]|x[0-9a-fA-F]?[^0-9a-fA-F]))"
-    rf"[^\\\x00-\x1f\ud800-\udfff,{''.join(QUOTES)}]*+)++"
+    rf"[^\\\x00-\x1f\ud800-\udfff,{''.join(look.QUOTES)}]*+)++"
 ).match
 #: What may end plain text between triple quotes: a backslash, or quotes that may close the text.
-_TRIPLE: dict[str, Search] = {quote: re.compile(rf"\\|{quote}{{3,}}+|{quote}{{1,2}}\Z").search for quote in "\"'"}
+_TRIPLE: dict[str, look.Search] = {quote: re.compile(rf"\\|{quote}{{3,}}+|{quote}{{1,2}}\Z").search for quote in "\"'"}
 #: What may end plain text in a string that was escaped twice.
-_ESCAPED: Search = re.compile(r'[\\"]').search
+_ESCAPED: look.Search = re.compile(r'[\\"]').search
 _ESCAPED_SPACE = re.compile(r"\\[nrt]").sub
 #: What keeps a chunk of a raw-quoted string from passing through unchanged: the closing quote, or its beginning.
-_MARKED_STOPS: dict[str, Search] = {
+_MARKED_STOPS: dict[str, look.Search] = {
     quote: re.compile(rf"[<\ud800-\udfff](?:(?<=<)(?:\Z|{first}(?:\Z|{second}))|(?<!<))").search
     for quote, first, second in zip(_RAW_QUOTES, (r"\|", "e"), ('"', "s"), strict=True)
 }
-_TRIPLE_STOPS: dict[str, Search] = {quote: re.compile(rf"[\\{quote}\ud800-\udfff]").search for quote in "\"'"}
+_TRIPLE_STOPS: dict[str, look.Search] = {quote: re.compile(rf"[\\{quote}\ud800-\udfff]").search for quote in "\"'"}
 
 
 class StringReader:
@@ -129,7 +116,7 @@ class StringReader:
 
     # ---- shortcuts for long strings
 
-    def text_run(self) -> tuple[Search, Callable[[str], tuple[str, int, bool]]] | None:
+    def text_run(self) -> tuple[look.Search, Callable[[str], tuple[str, int, bool]]] | None:
         """Return a shortcut for a string that is not strict JSON already: a search and a function. None: no shortcut.
 
         A chunk without a match is plain text. The function reads a chunk with a match. It returns strict JSON text, the
@@ -149,7 +136,7 @@ class StringReader:
         return escape_text(text[:end]), end, not text.startswith(self._quote, end)
 
     def _read_triple_run(self, text: str) -> tuple[str, int, bool]:
-        end = match_start(_TRIPLE_STOPS[self._quote[0]], text, 0)
+        end = look.match_start(_TRIPLE_STOPS[self._quote[0]], text, 0)
         return escape_text(text[:end]), end, False
 
     def _read_other_run(self, text: str) -> tuple[str, int, bool]:
@@ -165,13 +152,13 @@ class StringReader:
         if maybe_key:
             self._containers.is_positional = self._kinds[-1] == "call"
         char = buf[pos]
-        if char not in QUOTES:
+        if char not in look.QUOTES:
             return self._open_unusual(buf, pos, final)
         width, doubled = 1, False
         if char in "\"'" and self._kinds[-1] != "root":
             width, doubled = _opening(buf, pos, final, self._place() == "key")
-        if width == MORE:
-            return MORE
+        if width == look.MORE:
+            return look.MORE
         if width == 3:
             self._output.note("triple_quotes")
             return self._begin("triple", buf[pos : pos + 3], pos + 3)
@@ -186,9 +173,9 @@ class StringReader:
 
     def _open_unusual(self, buf: str, pos: int, final: bool) -> int:
         """Open a string that was escaped once too often (`\\"`) or is quoted by special tokens of the model."""
-        mark = begins(buf, pos, _UNUSUAL)
+        mark = look.begins(buf, pos, _UNUSUAL)
         if mark is None and not final:
-            return MORE
+            return look.MORE
         if not mark:
             if buf[pos] == "<" and self._containers.state == "value" and self._containers.closers:
                 self._containers.state = "word"
@@ -209,12 +196,12 @@ class StringReader:
             return None
         end = prefix.end()
         if end == len(buf):
-            return None if final else MORE
+            return None if final else look.MORE
         if buf[end] not in "\"'":
             return None
-        is_end = look_ahead(delimiter_after_quote, buf, end, final)
+        is_end = look.look_ahead(look.delimiter_after_quote, buf, end, final)
         if is_end or is_end is None:  # in `b",` the opening quote is missing
-            return None if is_end else MORE
+            return None if is_end else look.MORE
         self._output.note("python_literal")
         self._raw = "r" in prefix.group().lower()
         return end
@@ -277,7 +264,6 @@ class StringReader:
             self._output.give_up("key_too_long")
 
     def _text(self, text: str) -> None:
-        """Append decoded text to the string."""
         if has_surrogate(text):
             self._output.note("lone_surrogate")
         self._part(escape_text(text))
@@ -302,7 +288,7 @@ class StringReader:
         char = buf[at]
         if char == "\\":
             return self._raw_backslash(buf, at, final) if self._raw else self._escape(buf, at, final)
-        if char in QUOTES[self._quote]:
+        if char in look.QUOTES[self._quote]:
             return self._read_quote(buf, at, final)
         if char == ",":
             return self._read_comma(buf, at, final)
@@ -328,7 +314,7 @@ class StringReader:
             return stray.end()
         text, length, code = read_escape(buf, at, final)
         if length == 0:
-            return MORE
+            return look.MORE
         self._part(text)
         if code:
             self._output.note(code)
@@ -337,7 +323,7 @@ class StringReader:
     def _raw_backslash(self, buf: str, at: int, final: bool) -> int:
         """Read a backslash in a raw string: it is text, and so is a quote or backslash that follows."""
         if at + 1 == len(buf) and not final:
-            return MORE
+            return look.MORE
         following = buf[at + 1 : at + 2]
         if following not in ("\\", self._quote):
             following = ""
@@ -348,7 +334,7 @@ class StringReader:
         """Read a comma before a quote. If a key follows, the closing quote of this string is missing."""
         answer = lost_quote(buf, at, final)
         if answer is None:
-            return MORE
+            return look.MORE
         if answer:
             self._output.note("missing_quote")
             self._end()
@@ -368,25 +354,25 @@ class StringReader:
 
     def _around(self) -> QuoteContext:
         closers = self._containers.closers
-        ends = QUOTES[self._quote]
+        ends = look.QUOTES[self._quote]
         return QuoteContext(self._place(), closers, self._stop_marks, ends, self._inner, self.flags, self._torn)
 
     def _read_quote(self, buf: str, at: int, final: bool) -> int:
         width = 1
         if self._doubled:
             if at + 1 == len(buf) and not final:
-                return MORE
+                return look.MORE
             width += buf.startswith(self._quote, at + 1)
         if self._containers.state == "escaped":
             answer = closes(*_unescaped(buf, at + 1, final), self._around())
         else:
-            answer = closes(buf, at + width, final and len(buf) - at - width < LOOKAHEAD, self._around())
+            answer = closes(buf, at + width, final and len(buf) - at - width < look.LOOKAHEAD, self._around())
         if answer:
             self._end()
             return at + width
         opens_value = self._unclosed_key(buf, at, final) if answer is False else None
         if opens_value is None:
-            return MORE
+            return look.MORE
         if opens_value:
             return at
         self._inner_quote(buf, at)
@@ -397,21 +383,21 @@ class StringReader:
         self._torn = True
         self._text(buf[at])
         # An apostrophe looks like an opening quote but has no partner.
-        self._inner = "'" not in QUOTES[self._quote] and not self._inner and opens_inner(buf, at + 1)
+        self._inner = "'" not in look.QUOTES[self._quote] and not self._inner and opens_inner(buf, at + 1)
         # After a complete pair of inner quotes, a comma and a key may belong to a document inside the string.
         self._choose_patterns(self._inner)
 
     def _choose_patterns(self, may_lack_quote: bool) -> None:
         self._patterns = _patterns(self._quote, may_lack_quote and self._quote == '"' and self._place() == "object")
 
-    def _unclosed_key(self, buf: str, at: int, final: bool) -> Tristate:
+    def _unclosed_key(self, buf: str, at: int, final: bool) -> look.Tristate:
         """Whether this quote opens the value in `{"key:"value"}`, where a quote is missing. If so, emit the key."""
         key = "".join(self._pending).rstrip() if self._place() == "key" else ""
         if not key.endswith(":"):
             return False
-        window = buf[at : at + LOOKAHEAD]
-        answer = quoted_key_at(window, 0)
-        if answer is None and not final and len(window) < LOOKAHEAD:
+        window = buf[at : at + look.LOOKAHEAD]
+        answer = look.quoted_key_at(window, 0)
+        if answer is None and not final and len(window) < look.LOOKAHEAD:
             return None
         if answer:
             return False
@@ -437,7 +423,7 @@ class StringReader:
         may_grow = end == len(buf) and not final
         text = buf[at : end - 3 if closes else end]
         if may_grow and not (closes and text):
-            return MORE
+            return look.MORE
         if text:
             self._text(text)
         if may_grow:
@@ -451,7 +437,7 @@ class StringReader:
         if self._raw:
             return self._raw_backslash(buf, at, final)
         new = self._escape(buf, at, final)
-        if new != MORE and "call" not in self._kinds:
+        if new != look.MORE and "call" not in self._kinds:
             self._output.note("triple_quote_escape")
         return new
 
@@ -464,7 +450,7 @@ class StringReader:
             self._text(buf[pos:at])
             return at
         if not buf.startswith(self._quote, at):
-            return MORE
+            return look.MORE
         self._end()
         return at + len(self._quote)
 
@@ -478,14 +464,14 @@ class StringReader:
 
     def read_escaped(self, buf: str, pos: int, final: bool) -> int:
         """Read a string whose quotes and escapes have one backslash too many."""
-        at = match_start(_ESCAPED, buf, pos)
+        at = look.match_start(_ESCAPED, buf, pos)
         if at > pos:
             self._text(buf[pos:at])
             return at
         if buf[at] == '"':
             return self._read_quote(buf, at, final)
         if at + 1 == len(buf) and not final:
-            return MORE
+            return look.MORE
         following = buf[at + 1 : at + 2]
         if following == '"':
             new = self._read_quote(buf, at + 1, final)
@@ -498,7 +484,7 @@ class StringReader:
         """Read two backslashes and drop the superfluous one."""
         rest = buf[at + 2 : at + 4]
         if not final and rest in ("", "\\"):
-            return MORE
+            return look.MORE
         if rest in ('\\"', "\\\\"):
             self._text(rest[1])
             return at + 4
@@ -508,26 +494,26 @@ class StringReader:
 def _opening(buf: str, pos: int, final: bool, key: bool) -> tuple[int, bool]:
     """Return the width of the opening quote at `pos` (MORE: more text is needed), and whether it is doubled."""
     quote = buf[pos]
-    mark = begins(buf, pos, (quote * 3,))
+    mark = look.begins(buf, pos, (quote * 3,))
     if mark:
         return 3, False
     if mark is None and not final:
-        return MORE, False
+        return look.MORE, False
     if not buf.startswith(quote, pos + 1):
         return 1, False
-    window = buf[pos + 2 : pos + 2 + LOOKAHEAD]
+    window = buf[pos + 2 : pos + 2 + look.LOOKAHEAD]
     answer = _doubled_before(window, quote, key)
-    if answer is None and not final and len(window) < LOOKAHEAD:
-        return MORE, False
+    if answer is None and not final and len(window) < look.LOOKAHEAD:
+        return look.MORE, False
     return (2, True) if answer else (1, False)
 
 
-def _doubled_before(text: str, quote: str, key: bool) -> Tristate:
+def _doubled_before(text: str, quote: str, key: bool) -> look.Tristate:
     """Whether two quotes before `text` are a doubled opening quote rather than an empty string.
 
     They are if a letter or digit follows and the next quote, doubled or not, could close the string.
     """
-    at = skip_spaces(text, 0) if key else 0
+    at = look.skip_spaces(text, 0) if key else 0
     if at == len(text):
         return None
     if not text[at].isalnum():
@@ -536,11 +522,11 @@ def _doubled_before(text: str, quote: str, key: bool) -> Tristate:
     if end < 0:
         return None
     end += text.startswith(quote, end + 1)
-    return quoted_colon(text, end) if key else delimiter_after_quote(text, end)
+    return look.quoted_colon(text, end) if key else look.delimiter_after_quote(text, end)
 
 
 def _unescaped(buf: str, pos: int, final: bool) -> tuple[str, int, bool]:
     """Return the arguments of `closes` for the lookahead at `pos`, with one level of escapes removed."""
-    window = buf[pos : pos + LOOKAHEAD]
+    window = buf[pos : pos + look.LOOKAHEAD]
     text = _ESCAPED_SPACE(" ", window[: len(window) - window.endswith("\\")].replace('\\"', '"'))
-    return text, 0, final or len(window) == LOOKAHEAD
+    return text, 0, final or len(window) == look.LOOKAHEAD

@@ -10,23 +10,9 @@ from collections.abc import Callable
 
 import msgspec
 
+from ..json_repair import tokens
 from ..json_repair.containers import Allowance
 from ..json_repair.literals import escape_text
-from ..json_repair.tokens import (
-    ARRAY,
-    END_ARRAY,
-    END_OBJECT,
-    END_STRING,
-    KEY,
-    OBJECT,
-    PART,
-    POSITIONAL,
-    SCALAR,
-    STRING,
-    Token,
-    Writer,
-    WrittenNumber,
-)
 from ..json_repair.whole_text import parse_value
 from ..schema.argument_schema import ArgumentSchema, ValueSchema
 from ..schema.coercion import null_dropped
@@ -34,9 +20,16 @@ from ..schema.json_values import Path, has_respelled_float, json_text, strict_js
 from ..schema.work_limit import WorkLimit
 from ..types import JSONObject, JSONValue, Note, is_object
 
-_NESTING = {OBJECT: 1, ARRAY: 1, STRING: 1, END_OBJECT: -1, END_ARRAY: -1, END_STRING: -1}
-_ARRAY: Token = (ARRAY, "")
-_NULL: Token = (SCALAR, "null")
+_NESTING = {
+    tokens.OBJECT: 1,
+    tokens.ARRAY: 1,
+    tokens.STRING: 1,
+    tokens.END_OBJECT: -1,
+    tokens.END_ARRAY: -1,
+    tokens.END_STRING: -1,
+}
+_ARRAY: tokens.Token = (tokens.ARRAY, "")
+_NULL: tokens.Token = (tokens.SCALAR, "null")
 _TO_STRING = "number_to_string"
 #: Notes on JSON that is written as Python writes its values.
 _PYTHON_NOTES = frozenset({"single_quotes", "python_literal"})
@@ -123,12 +116,12 @@ class Arguments:
         self._unnamed = False  # the next value is positional
         self._live = False  # inside a string that is being streamed
         self._raw: list[str] = []  # what the model wrote for the property that contains the current part
-        self._raw_writer = Writer()
+        self._raw_writer = tokens.Writer()
         self._pieces: list[str] | None = None  # the value being held, as pieces of strict JSON
         self._held_depth = 0
         self._array_ahead = False  # an array begins, but its first token is not known yet
         self._delay: int | None = None  # number of characters after which the held string can no longer change
-        self._writer = Writer()
+        self._writer = tokens.Writer()
         self._written: JSONObject = {}  # values before they were coerced
         self._later: JSONObject = {}
         self._places: JSONObject = {}  # positional values by placeholder key
@@ -145,7 +138,6 @@ class Arguments:
 
     @property
     def started(self) -> bool:
-        """Whether the arguments have begun."""
         return bool(self._open) or self._pieces is not None or self._whole is not None
 
     @property
@@ -191,8 +183,7 @@ class Arguments:
         self._ready.append(text)
         self._whole = value
 
-    def token(self, token: Token) -> None:
-        """Add one token of the arguments."""
+    def token(self, token: tokens.Token) -> None:
         kind, text = token
         if self._live:
             self._continue_string(token)
@@ -202,53 +193,53 @@ class Arguments:
             self._start_array(token)
         elif not self._open:
             self._begin(token)
-        elif kind in (KEY, POSITIONAL):
+        elif kind in (tokens.KEY, tokens.POSITIONAL):
             self._open[-1].key = text
-            self._unnamed = kind == POSITIONAL
+            self._unnamed = kind == tokens.POSITIONAL
             self._write_raw(token)
-        elif kind in (END_OBJECT, END_ARRAY):
+        elif kind in (tokens.END_OBJECT, tokens.END_ARRAY):
             self._end_container(token)
         else:
             self._start_value(token)
 
-    def _begin(self, token: Token) -> None:
-        if token[0] == OBJECT:
+    def _begin(self, token: tokens.Token) -> None:
+        if token[0] == tokens.OBJECT:
             self._open.append(self._root)
         else:
             self._begin_hold(token)
 
-    def _write_raw(self, token: Token) -> None:
+    def _write_raw(self, token: tokens.Token) -> None:
         if len(self._open) > 1:
             self._raw.append(self._raw_writer.write(token))
 
-    def _start_value(self, token: Token) -> None:
+    def _start_value(self, token: tokens.Token) -> None:
         kind = token[0]
-        if kind == SCALAR:
+        if kind == tokens.SCALAR:
             self._end_value(token[1])  # a scalar is complete at once
         elif self._waits():
             self._begin_hold(token)
-        elif kind == STRING:
+        elif kind == tokens.STRING:
             delay = self._open[-1].part.text_delay
             self._begin_string("") if delay == 0 else self._begin_hold(token, delay)
-        elif not self._streams(kind == ARRAY):
+        elif not self._streams(kind == tokens.ARRAY):
             self._begin_hold(token)
-        elif kind == ARRAY:
+        elif kind == tokens.ARRAY:
             self._array_ahead = True
         else:
             self._start_container(token)
 
     def _begin_string(self, text: str) -> None:
         """Begin to stream a string with its first characters."""
-        self._write_raw((STRING, ""))
-        self._write_raw((PART, text))
+        self._write_raw((tokens.STRING, ""))
+        self._write_raw((tokens.PART, text))
         self._ready.append(f'{self._begin_part()}"{text}')
         self._live = True
 
-    def _continue_string(self, token: Token) -> None:
+    def _continue_string(self, token: tokens.Token) -> None:
         kind, text = token
         self._write_raw(token)
-        self._ready.append(text if kind == PART else '"')
-        self._live = kind == PART
+        self._ready.append(text if kind == tokens.PART else '"')
+        self._live = kind == tokens.PART
 
     def _begin_part(self) -> str:
         """Count a part and return the text before it."""
@@ -256,23 +247,23 @@ class Arguments:
         opener = "{" if container is self._root and not container.size else ""
         return opener + container.begin_part()
 
-    def _begin_hold(self, token: Token, delay: int | None = None) -> None:
+    def _begin_hold(self, token: tokens.Token, delay: int | None = None) -> None:
         self._pieces = []
         self._held_depth = 0
         self._delay = delay
-        self._writer = Writer()
+        self._writer = tokens.Writer()
         self._hold(self._pieces, token)
 
-    def _hold(self, pieces: list[str], token: Token) -> None:
+    def _hold(self, pieces: list[str], token: tokens.Token) -> None:
         """Add a token to the held value, and end the value once it is complete or can no longer change."""
         kind = token[0]
-        self._respelled = self._respelled or isinstance(token[1], WrittenNumber)
+        self._respelled = self._respelled or isinstance(token[1], tokens.WrittenNumber)
         pieces.append(self._writer.write(token))
         self._held_depth += _NESTING.get(kind, 0)
         if self._held_depth == 0:
             self._pieces = self._delay = None
             self._end_value("".join(pieces))
-        elif self._delay is not None and kind == PART:
+        elif self._delay is not None and kind == tokens.PART:
             self._delay -= len(token[1])
             if self._delay < 0:
                 self._pieces = self._delay = None
@@ -284,10 +275,10 @@ class Arguments:
             return
         container = self._open[-1]
         written = text
-        if isinstance(text, WrittenNumber):
+        if isinstance(text, tokens.WrittenNumber):
             written, text = text.written, str(text)
             self._respelled = True
-        self._write_raw((SCALAR, text))
+        self._write_raw((tokens.SCALAR, text))
         value = _decode(text)
         if self._waits():
             self._keep_for_later(container, value)
@@ -348,7 +339,7 @@ class Arguments:
         schema = self._open[-1].part
         return len(self._open) <= MAX_STREAMED_DEPTH and (schema.streams_items if is_list else schema.streams_members)
 
-    def _start_array(self, token: Token) -> None:
+    def _start_array(self, token: tokens.Token) -> None:
         """Begin an array with its first token. `[null]` may mean null, so an array that begins with null is held."""
         self._array_ahead = False
         if token == _NULL:
@@ -357,17 +348,17 @@ class Arguments:
             self._start_container(_ARRAY)
         self.token(token)
 
-    def _start_container(self, token: Token) -> None:
-        parent, is_list = self._open[-1], token[0] == ARRAY
+    def _start_container(self, token: tokens.Token) -> None:
+        parent, is_list = self._open[-1], token[0] == tokens.ARRAY
         if len(self._open) == 1:
             self._raw = []
-            self._raw_writer = Writer()
+            self._raw_writer = tokens.Writer()
         container = _Container(parent.part, is_list, parent.part_path, len(self._raw), len(self._notes))
         self._ready.append(self._begin_part() + ("[" if is_list else "{"))
         self._open.append(container)
         self._write_raw(token)
 
-    def _end_container(self, token: Token) -> None:
+    def _end_container(self, token: tokens.Token) -> None:
         if len(self._open) == 1:
             return  # the arguments are complete; `settle` closes them
         container = self._open[-1]

@@ -214,7 +214,6 @@ class CallBuilder:
         self._context.emit(CallStart(self._index, self.name))
 
     def token(self, token: Token) -> None:
-        """Add one token of the arguments."""
         if self._arguments is None:
             if self.state == "new":
                 self._early.append(token)

@@ -13,8 +13,7 @@ from ..schema.work_limit import WorkLimit
 from ..types import JSONValue, Note, Tool
 from .acceptance import Policy
 from .echoes import EchoSearch, WrittenText
-from .similar_names import SimilarNames
-from .tool_index import toolkit
+from .tool_index import SimilarNames, toolkit
 
 #: Tools that always count as having side effects, however they are declared.
 ALWAYS_SIDE_EFFECTS = frozenset({"shell"})
@@ -157,7 +156,6 @@ class ParseContext:
         self.note("too_many_calls", f"gave up looking for calls after {limit}")
 
     def next_index(self) -> int:
-        """Return the index of the next call."""
         self._next_index += 1
         return self._next_index - 1
 

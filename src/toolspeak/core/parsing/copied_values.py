@@ -11,7 +11,7 @@ A value that is complete in the untrusted text, such as a path in a JSON listing
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
@@ -132,18 +132,25 @@ _COPIED = ("echo", "no_nonce")
 _CUT = "a value seems to end too early, at a quote or tag of a text that was copied into it; escape the copied text"
 
 
+Texts: TypeAlias = Callable[[], Iterable[str]]
+CandidateCheck: TypeAlias = Callable[[Candidate], bool]
+_EXAMPLE = "the values are the placeholders of the example; write the values that are needed"
+
+
 class CutCallFilter:
-    """Rejects calls of which copied text has ended a value too early.
+    """Rejects calls of which copied text has ended a value too early, and calls that only repeat an example.
 
     The end of a call waits if the text that follows it must be compared as well.
 
     Args:
         raw: the pieces of the answer so far; it grows.
         texts: returns the untrusted texts. Called once, when there is a value to compare.
+        is_example: returns whether a call repeats an example.
     """
 
-    def __init__(self, raw: list[str], texts: Callable[[], Iterable[str]]) -> None:
+    def __init__(self, raw: list[str], texts: Texts, is_example: CandidateCheck = lambda candidate: False) -> None:
         self._values = _Comparison(raw, texts)
+        self._is_example = is_example
         #: Events that wait for more text.
         self.waiting: list[Event] = []
 
@@ -161,8 +168,8 @@ class CutCallFilter:
                 if cut is None:  # the end of the call precedes the verdict
                     self.waiting = [out.pop(), *events[at:]]
                     return out
-                if cut:
-                    note = Note("arguments_invalid", f"`{event.candidate.name}`: {_CUT}")
+                if cut or self._is_example(event.candidate):
+                    note = Note("arguments_invalid", f"`{event.candidate.name}`: {_CUT if cut else _EXAMPLE}")
                     out[-1] = CallEnd(end.index, False, (*end.notes, note))
                     event = _as_invalid(event.candidate, note)
             out.append(event)
@@ -426,7 +433,6 @@ def _follows_nothing(text: str, place: _Place, final: bool) -> bool | None:
 
 
 def _common_suffix(one: str, other: str) -> int:
-    """Return the length of the longest common suffix."""
     size = min(len(one), len(other))
     for at in range(size):
         if one[-1 - at] != other[-1 - at]:

@@ -436,8 +436,6 @@ _reduced = TextCache(_ReducedText).__getitem__
 
 
 class _Argument(NamedTuple):
-    """A reduced argument of a call."""
-
     key: str
     #: The forms that its value may have in a text.
     forms: tuple[str, ...]
@@ -471,7 +469,6 @@ class WrittenText:
         self._start = 0  # the earliest position of the next call in these words
 
     def add(self, piece: str) -> None:
-        """Add a piece of the answer."""
         self._pieces.append(piece)
         self._length += len(piece)
 

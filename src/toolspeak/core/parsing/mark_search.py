@@ -58,7 +58,6 @@ class MarkSearch:
         self._context.note_full()
 
     def stop(self) -> None:
-        """Stop looking for calls."""
         self._rejected = MAX_REJECTED
 
     def next_mark(self, buf: str, pos: int, final: bool) -> int:

@@ -1,18 +1,19 @@
-"""Cached index of a set of tools: names, tools that a prompt can describe, compiled schemas.
+"""Cached index of a set of tools: names, similar names, tools that a prompt can describe, compiled schemas.
 
 Agents send the same tools with every request, and codecs return the same tuple for the same declarations. So sets are
 cached by identity. Tools must not be changed after they have been passed in.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from difflib import SequenceMatcher
+from heapq import nlargest
 from typing import Any, TypeVar
 
 from ...errors import SchemaError, UsageError
-from ..bounded_cache import bounded_cache
+from ..bounded_cache import BoundedCache, bounded_cache
 from ..schema.argument_schema import ArgumentSchema
 from ..schema.json_values import encode_json
 from ..types import Note, Tool
-from .similar_names import fold_name
 
 T = TypeVar("T")
 
@@ -77,9 +78,8 @@ class Toolkit:
     def check(self) -> tuple[Note, ...]:
         """Compile every schema before the model is called. Return notes on the schemas that are not fully understood.
 
-        Raises:
-            SchemaError: the parameters of a tool are not a schema; the message names the tool.
-            UsageError: two different tools have the same name.
+        Raises SchemaError, which names the tool, if its parameters are not a schema, and UsageError if two different
+        tools have the same name.
         """
         if self._checked is None:
             self._checked = tuple(self._check())
@@ -97,7 +97,6 @@ class Toolkit:
             yield from _about(tool.name, notes)
 
     def schema(self, name: str) -> ArgumentSchema:
-        """Return the argument schema of a tool in `by_name`."""
         schema = self._schemas.get(name)
         if schema is None:
             schema = self._schemas[name] = ArgumentSchema.of(self.by_name[name].parameters)
@@ -132,28 +131,85 @@ def _spellings(name: str) -> tuple[str, str]:
     return folded, bare
 
 
-class Toolkits:
-    """Cache of recent tool sets by identity. Each set keeps its tools alive, so an identity is never reused."""
-
-    def __init__(self) -> None:
-        self._cache: dict[int, Toolkit] = {}
-        self._bytes = 0
-
-    def of(self, tools: tuple[Tool, ...]) -> Toolkit:
-        """Return the index of these tools."""
-        return self._cache.get(id(tools)) or self._new(tools)
-
-    def _new(self, tools: tuple[Tool, ...]) -> Toolkit:
-        kit, source = Toolkit(tools), encode_json(tools)
-        size = MAX_CACHED_BYTES + 1 if source is None else len(source)
-        if size <= MAX_CACHED_BYTES:
-            self._bytes += size
-            if self._bytes > MAX_CACHED_TOTAL:
-                self._cache.clear()
-                self._bytes = size
-            self._cache[id(tools)] = kit
-            kit.is_kept, kit.size = True, size
-        return kit
+#: Recent tool sets by identity. Each index keeps its tools alive, so an identity is never reused.
+_toolkits: BoundedCache[int, Toolkit] = BoundedCache(MAX_CACHED_TOTAL)
 
 
-toolkit = Toolkits().of
+def toolkit(tools: tuple[Tool, ...]) -> Toolkit:
+    """Return the index of these tools."""
+    return _toolkits.get(id(tools)) or _new_toolkit(tools)
+
+
+def _new_toolkit(tools: tuple[Tool, ...]) -> Toolkit:
+    kit, source = Toolkit(tools), encode_json(tools)
+    if source is not None and len(source) <= MAX_CACHED_BYTES:
+        kit.is_kept, kit.size = True, len(source)
+        _toolkits.keep(id(tools), kit, kit.size)
+    return kit
+
+
+#: Longest name that is searched for or suggested: a comparison takes more than linear time.
+MAX_NAME_CHARS = 64
+#: Maximum number of names that a name is compared with.
+MAX_NAMES = 512
+#: Number of names that are compared letter by letter, which takes up to 300 microseconds each.
+_FINALISTS = 4
+#: Lowest similarity of a suggestion, from 0 to 1.
+_MIN_RATIO = 0.6
+#: Number of bits in a set of pairs of letters. It is prime, so that different pairs rarely share a bit.
+_BITS = 251
+_SEPARATORS = dict.fromkeys(map(ord, "-_\\"))
+_BIT = tuple(1 << number for number in range(_BITS))
+
+
+class SimilarNames:
+    """Index of the names of a set of tools by their letters. It is computed only once per set."""
+
+    def __init__(self, tools: tuple[Tool, ...]) -> None:
+        names = (tool.name for tool in tools[:MAX_NAMES] if len(tool.name) <= MAX_NAME_CHARS)
+        self._by_spelling = {fold_name(name): name for name in names}
+        self._pairs = {spelling: _pairs(spelling) for spelling in self._by_spelling}
+
+    def closest(self, name: str) -> str:
+        """Return the most similar name, or an empty string if none is similar."""
+        spelling = fold_name(name)
+        if len(name) > MAX_NAME_CHARS:
+            return ""
+        if spelling in self._by_spelling:
+            return self._by_spelling[spelling]
+        best = max(self._compare(spelling), default=(0.0, ""))
+        return self._by_spelling[best[1]] if best[0] >= _MIN_RATIO else ""
+
+    def _compare(self, spelling: str) -> Iterator[tuple[float, str]]:
+        """Yield the similarity of the names that share most letters and pairs of letters with `spelling`."""
+        pairs = _pairs(spelling)
+        size = pairs.bit_count()
+
+        def shared(other: str) -> float:
+            theirs = self._pairs[other]
+            return (pairs & theirs).bit_count() / (size + theirs.bit_count())
+
+        matcher = SequenceMatcher()
+        matcher.set_seq2(spelling)  # the sequence that the matcher indexes
+        for other in nlargest(_FINALISTS, self._by_spelling, shared):
+            matcher.set_seq1(other)
+            yield matcher.ratio(), other
+
+
+def fold_name(name: str) -> str:
+    """Return the spelling of a name in which case and separators make no difference.
+
+    Models write camel case, and escape underscores for Markdown.
+    """
+    return name.casefold().translate(_SEPARATORS)
+
+
+def _pairs(spelling: str) -> int:
+    """Return the letters and the pairs of adjacent letters of a name as a set of bits."""
+    bits, before = 0, 0
+    for letter in map(ord, spelling):
+        bits |= _BIT[(before * 31 + letter) % _BITS]
+        before = letter
+    for letter in set(spelling):
+        bits |= _BIT[ord(letter) % _BITS]
+    return bits

@@ -76,10 +76,8 @@ class ArgumentSchema:
     def of(parameters: JSONValue, *, any_value: bool = False) -> ArgumentSchema:
         """Return the compiled schema of `parameters` from a cache. `None` accepts any object.
 
-        `any_value`: the schema is that of an answer, which may be any JSON value.
-
-        Raises:
-            SchemaError: `parameters` are not a schema at all, or too large, too deeply nested or too complex.
+        `any_value`: the schema is that of an answer, which may be any JSON value. Raises SchemaError if `parameters`
+        are not a schema at all, or too large, too deeply nested or too complex.
         """
         if parameters is not None and not isinstance(parameters, bool | dict) and parameters != []:
             raise SchemaError(f"`parameters` must be a JSON schema, not `{type(parameters).__name__}`")
@@ -185,7 +183,6 @@ class ValueSchema:
         return all(map(streams_members, self._targets))
 
     def item(self, index: int) -> ValueSchema:
-        """Return the schema of the array item at `index`."""
         index = min(index, self._positional_items)
         known = self._items.get(index)
         if known is None:
@@ -198,7 +195,6 @@ class ValueSchema:
         return max((node.positional_items for node in self._targets), default=0)
 
     def member(self, name: str) -> ValueSchema:
-        """Return the schema of the property `name`."""
         known = self._members.get(name)
         if known is None:
             slots = [slot for node in self._targets for slot in node.slots(name)]

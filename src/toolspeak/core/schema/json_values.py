@@ -24,15 +24,8 @@ CHARS_PER_VALUE = 1024
 #: Maximum length of a path in a message.
 MAX_PATH_CHARS = 120
 
-_KINDS: tuple[tuple[type, str], ...] = (
-    (type(None), "null"),
-    (bool, "boolean"),
-    (int, "integer"),
-    (float, "number"),
-    (str, "string"),
-    (list, "array"),
-    (dict, "object"),
-)
+_SCALARS = ((type(None), "null"), (bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"))
+_KINDS: tuple[tuple[type, str], ...] = (*_SCALARS, (list, "array"), (dict, "object"))
 _IGNORED_IN_OPTIONS = str.maketrans("", "", " \t\r\n_-")
 _IGNORED_IN_KEYS = str.maketrans("", "", "_-")
 

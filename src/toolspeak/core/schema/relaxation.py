@@ -230,7 +230,6 @@ def _remove_references(root: JSONObject, changes: dict[Path, None]) -> None:
 
 
 def _schemas(root: JSONObject) -> list[tuple[Path, JSONObject]]:
-    """Return every schema in the document with its path."""
     found: list[tuple[Path, JSONObject]] = [((), root)]
     for path, body in found:
         found += [((*path, *inner), part[key]) for inner, part, key in _slots(body) if is_object(part[key])]

@@ -1,10 +1,6 @@
-"""Codec for Anthropic's Messages API.
+"""Codec for Anthropic's Messages API."""
 
-Requests: `decode_request`, `encode_request`, `request_notes` (what could not be sent) and `needs_store` (whether the
-request needs stored replies). Upstream replies: `ReplyDecoder`, `decode_error`. Client replies: `ReplyEncoder`,
-`encode_reply`, `encode_error`. docs/protocols.md lists what the protocol cannot carry.
-"""
-
+# pyright: reportUnusedImport=false
 from ..shared.fields import ROUTING_FIELDS
 from .encoding_state import CACHE_CONTROL, PROTOCOL
 from .reply_decoder import ReplyDecoder
@@ -18,21 +14,3 @@ from .request import (
     needs_store,
     request_notes,
 )
-
-__all__ = [
-    "CACHE_CONTROL",
-    "DEFAULT_MAX_TOKENS",
-    "MAX_CACHE_MARKS",
-    "PROTOCOL",
-    "ROUTING_FIELDS",
-    "ReplyDecoder",
-    "ReplyEncoder",
-    "decode_body",
-    "decode_error",
-    "decode_request",
-    "encode_error",
-    "encode_reply",
-    "encode_request",
-    "needs_store",
-    "request_notes",
-]

@@ -11,25 +11,29 @@ from ...core.types import JSONObject, JSONValue, Opaque, Usage, is_object
 from ..shared.fields import count, failure_from, filled, object_or_empty, text_or_empty, without
 
 
-class MessagesDelta(msgspec.Struct, gc=False):
-    """The `delta` of an event: a piece of a block, or the fields that end a message."""
+class MessageEnd(msgspec.Struct, gc=False):
+    """A type, and the fields that end a message."""
 
     type: JSONValue = None
-    text: JSONValue = None
-    thinking: JSONValue = None
-    partial_json: JSONValue = None
-    signature: JSONValue = None
-    citation: JSONValue = None
     stop_reason: JSONValue = None
     stop_sequence: JSONValue = None
     stop_details: JSONValue = None
     container: JSONValue = None
 
 
-class MessagesEvent(msgspec.Struct, gc=False):
+class MessagesDelta(MessageEnd, gc=False):
+    """The `delta` of an event: a piece of a block, or the fields that end a message."""
+
+    text: JSONValue = None
+    thinking: JSONValue = None
+    partial_json: JSONValue = None
+    signature: JSONValue = None
+    citation: JSONValue = None
+
+
+class MessagesEvent(MessageEnd, gc=False):
     """A stream event or a complete, non-streamed message."""
 
-    type: JSONValue = None
     index: JSONValue = None
     delta: MessagesDelta | None = None
     content_block: JSONValue = None
@@ -37,10 +41,6 @@ class MessagesEvent(msgspec.Struct, gc=False):
     usage: JSONValue = None
     error: JSONValue = None
     content: JSONValue = None
-    stop_reason: JSONValue = None
-    stop_sequence: JSONValue = None
-    stop_details: JSONValue = None
-    container: JSONValue = None
 
 
 decode_event = msgspec.json.Decoder(MessagesEvent).decode
@@ -75,13 +75,9 @@ def is_block(part: Opaque) -> bool:
 
 
 _FINISH_REASONS: dict[str, FinishReason] = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "pause_turn": "stop",
-    "compaction": "stop",
+    **dict.fromkeys(("end_turn", "stop_sequence", "pause_turn", "compaction"), "stop"),
+    **dict.fromkeys(("max_tokens", "model_context_window_exceeded"), "length"),
     "tool_use": "tool_calls",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
     "refusal": "content_filter",
 }
 
@@ -141,19 +137,11 @@ def usage_to_wire(usage: Usage, extra: JSONObject) -> JSONObject:
 
 
 #: HTTP statuses of error types, from https://platform.claude.com/docs/en/api/errors
-_STATUSES = {
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "billing_error": 402,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "conflict_error": 409,
-    "request_too_large": 413,
-    "rate_limit_error": 429,
-    "api_error": 500,
-    "timeout_error": 504,
-    "overloaded_error": 529,
-}
+_STATUSES = (
+    {"invalid_request_error": 400, "authentication_error": 401, "billing_error": 402, "permission_error": 403}
+    | {"not_found_error": 404, "conflict_error": 409, "request_too_large": 413, "rate_limit_error": 429}
+    | {"api_error": 500, "timeout_error": 504, "overloaded_error": 529}
+)
 _ERROR_TYPES = {status: name for name, status in _STATUSES.items()}
 
 

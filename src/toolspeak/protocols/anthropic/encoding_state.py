@@ -31,8 +31,6 @@ _INVALID_ID_CHARS = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 class EncodingContext:
-    """State for encoding one request."""
-
     def __init__(self, protocol: str, ids: Iterable[str] = ()) -> None:
         #: Whether the request was decoded from this protocol and is sent unchanged.
         self.native = protocol == PROTOCOL

@@ -7,7 +7,7 @@ block, which can be sent back, among the parts. Media with data or a URL become 
 
 import base64
 import binascii
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 from ...core.types import (
@@ -27,7 +27,7 @@ from ...core.types import (
 from ...errors import UsageError
 from ..shared.fields import without
 from ..shared.request_parts import OrderedContent, in_order, invalid_arguments, is_fetchable, is_inline, part_field
-from ..shared.validation import array_field, bool_field, name_field, object_field, text_field
+from ..shared.validation import array_field, bool_field, name_field, object_field, objects_field, text_field
 from .blocks import block_type
 from .encoding_state import CALL_EXTRAS, INLINE, INTERNAL_FIELDS, LAYOUT, ORDER, EncodingContext
 
@@ -42,8 +42,8 @@ def decode_system(value: JSONValue) -> tuple[Message, ...]:
     return (Message("system", parts),) if parts else ()
 
 
-def decode_messages(values: Iterable[JSONValue]) -> tuple[Message, ...]:
-    return tuple(_message(object_field(value, f"messages[{at}]"), f"messages[{at}]") for at, value in enumerate(values))
+def decode_messages(values: JSONValue) -> tuple[Message, ...]:
+    return tuple(_message(value, path) for value, path in objects_field(values, "messages"))
 
 
 def _blocks(content: JSONValue, path: str) -> list[tuple[JSONValue, str]]:

@@ -1,7 +1,6 @@
 """Decoder for upstream replies, streamed or not.
 
-The blocks of a non-streamed message are started and ended immediately. Invalid input never raises an exception: it
-produces a note or a `Failure`.
+The blocks of a non-streamed message are started and ended immediately.
 """
 
 from collections.abc import Iterator
@@ -35,21 +34,7 @@ from ..shared.fields import (
 from ..shared.framing import FrameTemplate, encode_sse
 from ..shared.passthrough_bytes import RawCapture
 from ..shared.reply_decoder import BaseReplyDecoder, EventFactory, EventTemplate
-from .blocks import (
-    CITATIONS,
-    STOP,
-    THINKING,
-    TOOL_USE,
-    USAGE,
-    MessagesDelta,
-    MessagesEvent,
-    block_kind,
-    decode_event,
-    error_failure,
-    finish_from,
-    usage_from,
-    usage_rest,
-)
+from . import blocks
 
 _DONE = b"[DONE]"
 _DELTA = "content_block_delta"
@@ -60,15 +45,13 @@ _TEXT_DELTAS = {
     "input_json_delta": ("partial_json", b'"partial_json":'),
 }
 #: Block kinds whose deltas may be passed through unchanged.
-_PASSTHROUGH_KINDS = ("text", THINKING)
+_PASSTHROUGH_KINDS = ("text", blocks.THINKING)
 _CALL_FIELDS = ("type", "id", "name", "input")
 #: Default value of a call's `caller` field.
 _DIRECT_CALLER = {"type": "direct"}
 
 
 class _IncomingBlock(msgspec.Struct):
-    """A block that is being received."""
-
     kind: str
     start: JSONObject
     #: Creates the event for a piece of this block's text.
@@ -89,7 +72,7 @@ class _IncomingBlock(msgspec.Struct):
 
 
 class ReplyDecoder(BaseReplyDecoder):
-    """Decodes one reply. `feed` returns the events decoded so far, `close` the remaining ones."""
+    """Decodes one reply."""
 
     def __init__(self, stream: bool) -> None:
         super().__init__(stream)
@@ -100,10 +83,10 @@ class ReplyDecoder(BaseReplyDecoder):
         self._incomplete_calls: list[_IncomingBlock] = []
         self._usage_fields: JSONObject = {}
         self._stop: JSONObject = {}
-        self._last_event = MessagesEvent()
+        self._last_event = blocks.MessagesEvent()
 
     def _event(self, name: str, payload: bytes) -> None:
-        event = self._decoded(decode_event, payload)
+        event = self._decoded(blocks.decode_event, payload)
         if event is None:
             self._invalid_event(name, payload)
             return
@@ -124,7 +107,7 @@ class ReplyDecoder(BaseReplyDecoder):
                 self._message_start(event.message)
             case "message_delta":
                 self._add_usage(event.usage)
-                self._stop_reason(event.delta or MessagesDelta())
+                self._stop_reason(event.delta or blocks.MessagesDelta())
             case "message_stop":
                 self._reason = self._reason or "missing"
                 self._end()
@@ -133,7 +116,7 @@ class ReplyDecoder(BaseReplyDecoder):
             case _:
                 self._other_event(kind, event, payload)
 
-    def _capture(self, capture: RawCapture, index: JSONValue, delta: MessagesDelta, payload: bytes) -> None:
+    def _capture(self, capture: RawCapture, index: JSONValue, delta: blocks.MessagesDelta, payload: bytes) -> None:
         """Capture a delta for pass-through if it contains only text or thinking for an open block of that kind."""
         block = self._blocks.get(index) if type(index) is int else None
         kind = block.kind if block is not None else ""
@@ -153,9 +136,9 @@ class ReplyDecoder(BaseReplyDecoder):
             # The undecodable event may have been part of the call.
             self._fail(Failure("an event inside a call could not be decoded", body=shorten(payload)))
 
-    def _other_event(self, kind: str, event: MessagesEvent, payload: bytes) -> None:
+    def _other_event(self, kind: str, event: blocks.MessagesEvent, payload: bytes) -> None:
         if kind == "error" or event.error:
-            self._fail(error_failure(read_json(payload), body=payload))
+            self._fail(blocks.error_failure(read_json(payload), body=payload))
         elif kind not in ("ping", _DELTA):
             self._note("unknown_event", f"an event of type `{shorten(kind)}` was skipped")
 
@@ -171,7 +154,7 @@ class ReplyDecoder(BaseReplyDecoder):
         if is_object(usage):
             self._usage_fields |= {key: value for key, value in usage.items() if value is not None}
 
-    def _stop_reason(self, end: MessagesDelta | MessagesEvent) -> None:
+    def _stop_reason(self, end: blocks.MessageEnd) -> None:
         reason = end.stop_reason
         if isinstance(reason, str) and reason and not self._reason:
             self._reason = reason
@@ -187,7 +170,7 @@ class ReplyDecoder(BaseReplyDecoder):
                 block.citations += list_or_empty(start.get("citations"))
                 self._add(TextDelta, text_or_empty(start.get("text")))
             case "thinking":
-                block = _IncomingBlock(THINKING, start, ReasoningDelta)
+                block = _IncomingBlock(blocks.THINKING, start, ReasoningDelta)
                 block.signature = text_or_empty(start.get("signature"))
                 self._append(block, text_or_empty(start.get("thinking")))
             case "tool_use":
@@ -217,7 +200,7 @@ class ReplyDecoder(BaseReplyDecoder):
         self._ids |= {identifier} - {""}
         rest = {key: value for key, value in without(start, *_CALL_FIELDS).items() if value and value != _DIRECT_CALLER}
         if rest:
-            self._emit(OpaqueSeen(Opaque(TOOL_USE, {"id": identifier, **rest})))
+            self._emit(OpaqueSeen(Opaque(blocks.TOOL_USE, {"id": identifier, **rest})))
         self._emit(CallStart(number, name, identifier))
         self._calls += 1
         return block
@@ -227,14 +210,14 @@ class ReplyDecoder(BaseReplyDecoder):
             block.pieces.append(text)
             self._add(block.make, text)
 
-    def _delta(self, key: int | str | None, delta: MessagesDelta, payload: bytes) -> None:
+    def _delta(self, key: int | str | None, delta: blocks.MessagesDelta, payload: bytes) -> None:
         block = self._blocks.get(key)
         match delta.type:
             case "text_delta":
                 self._add(TextDelta, text_or_empty(delta.text))
             case "thinking_delta":
-                if block is None or block.kind != THINKING:
-                    block = self._blocks[key] = _IncomingBlock(THINKING, {}, ReasoningDelta)
+                if block is None or block.kind != blocks.THINKING:
+                    block = self._blocks[key] = _IncomingBlock(blocks.THINKING, {}, ReasoningDelta)
                 self._append(block, text_or_empty(delta.thinking))
             case "input_json_delta" if block is not None:
                 self._append_arguments(block, delta.partial_json)
@@ -256,7 +239,7 @@ class ReplyDecoder(BaseReplyDecoder):
 
     def _unknown_delta(self, block: _IncomingBlock | None, kind: str, payload: bytes) -> None:
         """Add the fields of an unknown delta to an opaque block. For other blocks, skip the delta."""
-        if block is None or block.kind in ("text", THINKING) or block.call >= 0:
+        if block is None or block.kind in ("text", blocks.THINKING) or block.call >= 0:
             self._note("unknown_delta", f"a delta of type `{shorten(kind)}` was skipped")
             return
         delta = object_or_empty(object_or_empty(read_json(payload)).get("delta"))
@@ -274,17 +257,17 @@ class ReplyDecoder(BaseReplyDecoder):
             self._end_call(block)
         elif block.kind == "text":
             if block.citations:
-                self._emit(OpaqueSeen(Opaque(CITATIONS, block.citations)))
-        elif block.kind == THINKING:
+                self._emit(OpaqueSeen(Opaque(blocks.CITATIONS, block.citations)))
+        elif block.kind == blocks.THINKING:
             if block.signature:
                 data = {"thinking": "".join(block.pieces), "signature": block.signature}
-                self._emit(OpaqueSeen(Opaque(THINKING, {**block.start, "type": THINKING, **data})))
+                self._emit(OpaqueSeen(Opaque(blocks.THINKING, {**block.start, "type": blocks.THINKING, **data})))
         elif block.kind:
             arguments = read_json("".join(block.pieces))
             if is_object(arguments):
                 block.start["input"] = arguments
             block.start |= {name: "".join(texts) for name, texts in block.fields.items()}
-            self._emit(OpaqueSeen(Opaque(block_kind(block.kind), block.start)))
+            self._emit(OpaqueSeen(Opaque(blocks.block_kind(block.kind), block.start)))
 
     def _end_call(self, block: _IncomingBlock) -> None:
         text = "".join(block.pieces)
@@ -297,24 +280,24 @@ class ReplyDecoder(BaseReplyDecoder):
         self._emit(CallEnd(block.call, notes=tuple(block.notes)))
 
     def _whole(self, body: bytes) -> None:
-        event = self._decoded(decode_event, body)
+        event = self._decoded(blocks.decode_event, body)
         if event is None:
             self._fail(Failure("the upstream's reply is not an Anthropic message", body=shorten(body)))
         elif event.type == "error" or event.error:
-            self._fail(error_failure(read_json(body), body=body))
+            self._fail(blocks.error_failure(read_json(body), body=body))
         else:
             self._message(event, body)
 
-    def _message(self, event: MessagesEvent, body: bytes) -> None:
+    def _message(self, event: blocks.MessagesEvent, body: bytes) -> None:
         if not is_array(event.content):
-            failure = error_failure(read_json(body), body=body, default_message="the upstream's reply has no content")
-            self._fail(failure)
+            message = "the upstream's reply has no content"
+            self._fail(blocks.error_failure(read_json(body), body=body, default_message=message))
             return
         self._read += 1
         self._add_usage(event.usage)
         self._stop_reason(event)
         self._reason = self._reason or "missing"
-        cut = finish_from(self._reason) == "length"
+        cut = blocks.finish_from(self._reason) == "length"
         for at, block in enumerate(event.content):
             self._start_block(at, block)
             # In a truncated reply, the arguments of the last call may be incomplete.
@@ -338,7 +321,7 @@ class ReplyDecoder(BaseReplyDecoder):
         if not self._reason:
             self._fail(self._truncated())
             return
-        reason = finish_from(self._reason)
+        reason = blocks.finish_from(self._reason)
         cut = reason in ("length", "content_filter")
         for key in list(self._blocks):
             if not (cut and self._blocks[key].call >= 0):
@@ -347,7 +330,7 @@ class ReplyDecoder(BaseReplyDecoder):
             self._end_incomplete_call(block, cut)
         finish_reason = self._checked_reason(reason, bool(self._calls))
         if self._stop or (self._reason not in _COMMON_REASONS and reason == finish_reason):
-            self._emit(OpaqueSeen(Opaque(STOP, {"stop_reason": self._reason, **self._stop})))
+            self._emit(OpaqueSeen(Opaque(blocks.STOP, {"stop_reason": self._reason, **self._stop})))
         self._wrap_up()
         self._emit(Finish(finish_reason))
 
@@ -362,10 +345,10 @@ class ReplyDecoder(BaseReplyDecoder):
 
     def _last_events(self) -> Iterator[Event]:
         if self._usage_fields:
-            rest = usage_rest(self._usage_fields)
+            rest = blocks.usage_rest(self._usage_fields)
             if rest:
-                yield OpaqueSeen(Opaque(USAGE, rest))
-            yield UsageSeen(usage_from(self._usage_fields))
+                yield OpaqueSeen(Opaque(blocks.USAGE, rest))
+            yield UsageSeen(blocks.usage_from(self._usage_fields))
 
 
 #: Stop reasons that a `FinishReason` expresses without loss.

@@ -9,7 +9,18 @@ from functools import lru_cache
 
 import msgspec
 
-from ...core.events import CallArgs, CallEnd, CallStart, Event, Failure, OpaqueSeen, ReasoningDelta, Reply, TextDelta
+from ...core.events import (
+    CallArgs,
+    CallEnd,
+    CallEvent,
+    CallStart,
+    Event,
+    Failure,
+    OpaqueSeen,
+    ReasoningDelta,
+    Reply,
+    TextDelta,
+)
 from ...core.parsing.tool_index import toolkit
 from ...core.text import estimate_tokens
 from ...core.types import (
@@ -39,19 +50,8 @@ from ..shared.fields import (
     without,
 )
 from ..shared.passthrough_bytes import Identity, PassthroughEncoder
-from ..shared.reply_encoder import FAILED_TURN, CallEvent
-from .blocks import (
-    CITATIONS,
-    STOP,
-    THINKING,
-    TOOL_USE,
-    USAGE,
-    error_failure,
-    error_type,
-    is_block,
-    stop_fields,
-    usage_to_wire,
-)
+from ..shared.reply_encoder import FAILED_TURN, Events, Extra
+from . import blocks
 
 _encode = msgspec.json.Encoder().encode
 _TAIL = b"}}\n\n"
@@ -143,8 +143,8 @@ class ReplyEncoder(PassthroughEncoder):
     def _finish(self, extension: JSONObject | None) -> bytes:
         """Return the events that close open blocks and the message. The last one contains `extension`."""
         ends = self._close_text() + b"".join(map(self._end_call, list(self._calls)))
-        delta = stop_fields(self._reason, self._has_calls, self._stop)
-        ends += _frame("message_delta", delta=delta, usage=usage_to_wire(self._usage, self._usage_extra))
+        delta = blocks.stop_fields(self._reason, self._has_calls, self._stop)
+        ends += _frame("message_delta", delta=delta, usage=blocks.usage_to_wire(self._usage, self._usage_extra))
         last = _frame("message_stop", **filled({"toolspeak": extension}))
         opening = self._message_start()
         self._closed = True
@@ -155,7 +155,7 @@ class ReplyEncoder(PassthroughEncoder):
             return b""
         self._started = True
         usage_so_far = self._usage if self._usage.input_tokens else Usage(_estimate_input_tokens(self._request))
-        usage = usage_to_wire(msgspec.structs.replace(usage_so_far, output_tokens=0, reasoning_tokens=0), {})
+        usage = blocks.usage_to_wire(msgspec.structs.replace(usage_so_far, output_tokens=0, reasoning_tokens=0), {})
         return _frame("message_start", message=_message(self._id, self._model, [], {"stop_reason": None}, usage))
 
     def _encode_event(self, event: Event) -> bytes:
@@ -163,7 +163,7 @@ class ReplyEncoder(PassthroughEncoder):
             case TextDelta(text):
                 return self._text_delta("text", text)
             case ReasoningDelta(text):
-                return self._text_delta(THINKING, text)
+                return self._text_delta(blocks.THINKING, text)
             case CallStart() | CallArgs() | CallEnd():
                 return self._call(event)
             case OpaqueSeen(part):
@@ -232,14 +232,14 @@ class ReplyEncoder(PassthroughEncoder):
 
     def _opaque(self, part: Opaque) -> bytes:
         data = part.data
-        if is_block(part):
+        if blocks.is_block(part):
             return self._opaque_block(data)
         match part.kind:
             case "thinking" if is_object(data):
-                late = b"" if self._kind == THINKING else self._open_text(THINKING)
+                late = b"" if self._kind == blocks.THINKING else self._open_text(blocks.THINKING)
                 text = data.get("thinking")
                 if late and isinstance(text, str) and text:
-                    late += self._text_delta(THINKING, text)
+                    late += self._text_delta(blocks.THINKING, text)
                 signature = self._delta({"type": "signature_delta", "signature": data.get("signature")})
                 return late + signature + self._close_text()
             case "citations" if is_array(data):
@@ -279,22 +279,15 @@ def _message(id: str, model: str, content: list[JSONObject], end: JSONObject, us
 
 
 def encode_reply(
-    reply: Reply,
-    request: Request,
-    *,
-    id: str,
-    created: int,
-    model: str,
-    extension: JSONObject | None = None,
-    events: Sequence[Event] = (),
+    reply: Reply, request: Request, *, id: str, created: int, model: str, extension: Extra = None, events: Events = ()
 ) -> bytes:
     """Encode a non-streamed reply, or an error object if the turn failed. `events`, if given, determine the order."""
     if reply.failure is not None or reply.finish_reason == "error":
         return to_wire({"type": "error", "error": _error(reply.failure or FAILED_TURN)})
     upstream_data = {part.kind: part.data for part in reply.opaque if is_object(part.data)}
     content = _ordered_content(events, reply, id) if events else _default_content(reply, id)
-    end = stop_fields(reply.finish_reason, bool(reply.calls), upstream_data.get(STOP))
-    body = _message(id, model, content, end, usage_to_wire(reply.usage, upstream_data.get(USAGE, {})))
+    end = blocks.stop_fields(reply.finish_reason, bool(reply.calls), upstream_data.get(blocks.STOP))
+    body = _message(id, model, content, end, blocks.usage_to_wire(reply.usage, upstream_data.get(blocks.USAGE, {})))
     return to_wire(body | filled({"toolspeak": extension}))
 
 
@@ -314,7 +307,7 @@ def _call_block(call: ToolCall, extras: Mapping[str, JSONObject], message: str, 
 
 def _extras_by_id(reply: Reply) -> dict[str, JSONObject]:
     """Return the extra fields of calls by call id."""
-    extras = [part.data for part in reply.opaque if part.kind == TOOL_USE and is_object(part.data)]
+    extras = [part.data for part in reply.opaque if part.kind == blocks.TOOL_USE and is_object(part.data)]
     return {str(data.get("id")): without(data, "id") for data in extras}
 
 
@@ -327,7 +320,7 @@ def _ordered_content(events: Iterable[Event], reply: Reply, message: str) -> lis
             case TextDelta(text):
                 content.add_text("text", text)
             case ReasoningDelta(text):
-                content.add_text(THINKING, text)
+                content.add_text(blocks.THINKING, text)
             case OpaqueSeen(part):
                 content.add_opaque(part)
             case CallStart() if event.id in calls:
@@ -367,22 +360,22 @@ class _OrderedContent:
     def add_opaque(self, part: Opaque) -> None:
         """Add an opaque part if it belongs to this protocol."""
         data = part.data
-        if is_block(part):
+        if blocks.is_block(part):
             self.add_block(data)
-        elif part.kind == THINKING and is_object(data):
-            if self._open == THINKING:
+        elif part.kind == blocks.THINKING and is_object(data):
+            if self._open == blocks.THINKING:
                 self.close_text()
                 self.blocks.pop()
             self.add_block(data)
-        elif part.kind == CITATIONS and is_array(data):
+        elif part.kind == blocks.CITATIONS and is_array(data):
             self._open_text("text")
-            self.blocks[-1][CITATIONS] = data
+            self.blocks[-1][blocks.CITATIONS] = data
             self.close_text()
 
 
 def _default_content(reply: Reply, message: str) -> list[JSONObject]:
     """Return the blocks in default order: thinking, opaque blocks, text, calls."""
-    content = [*_thoughts(reply), *(part.data for part in reply.opaque if is_block(part)), *_texts(reply)]
+    content = [*_thoughts(reply), *(part.data for part in reply.opaque if blocks.is_block(part)), *_texts(reply)]
     extras = _extras_by_id(reply)
     for call in reply.calls:
         content.append(_call_block(call, extras, message, len(content)))
@@ -391,14 +384,14 @@ def _default_content(reply: Reply, message: str) -> list[JSONObject]:
 
 def _thoughts(reply: Reply) -> list[JSONObject]:
     """Return the signed thinking blocks. Without any, return all reasoning as one unsigned block."""
-    signed = [part.data for part in reply.opaque if part.kind == THINKING and is_object(part.data)]
+    signed = [part.data for part in reply.opaque if part.kind == blocks.THINKING and is_object(part.data)]
     if signed or not reply.reasoning:
         return signed
-    return [{"type": THINKING, THINKING: reply.reasoning, "signature": ""}]
+    return [{"type": blocks.THINKING, blocks.THINKING: reply.reasoning, "signature": ""}]
 
 
 def _texts(reply: Reply) -> list[JSONObject]:
-    cited = [one for part in reply.opaque if part.kind == CITATIONS and is_array(part.data) for one in part.data]
+    cited = [one for part in reply.opaque if part.kind == blocks.CITATIONS and is_array(part.data) for one in part.data]
     if not reply.text and not cited:
         return []
     return [{"type": "text", "text": reply.text, **filled({"citations": cited})}]
@@ -439,13 +432,13 @@ def _message_texts(message: Message) -> Iterator[str]:
 
 
 def _error(failure: Failure) -> JSONObject:
-    return {"type": error_type(failure.status, failure.kind, failure.error_type), "message": failure.message}
+    return {"type": blocks.error_type(failure.status, failure.kind, failure.error_type), "message": failure.message}
 
 
 def decode_error(status: int, body: bytes, headers: Mapping[str, str]) -> Failure:
     """Convert an HTTP error response to a `Failure`. Header names must be in lower case."""
     value = error_value(body)
-    failure = error_failure(value, status, body, f"the upstream returned status {status}")
+    failure = blocks.error_failure(value, status, body, f"the upstream returned status {status}")
     identifier = headers.get("request-id") or text_or_empty(object_or_empty(value).get("request_id"))
     if not identifier:
         return failure
@@ -455,7 +448,7 @@ def decode_error(status: int, body: bytes, headers: Mapping[str, str]) -> Failur
 def encode_error(error: ToolspeakError) -> tuple[int, bytes]:
     """Return the HTTP status and body for an error. An upstream's own status is preserved."""
     status = http_status(error)
-    fields: JSONObject = {"type": error_type(status), "message": str(error)}
+    fields: JSONObject = {"type": blocks.error_type(status), "message": str(error)}
     if isinstance(error, NotKeptError):  # this code makes the SDKs resend the whole conversation
         fields["details"] = {"error_code": "thread_not_found"}
     return status, to_wire({"type": "error", "error": fields})

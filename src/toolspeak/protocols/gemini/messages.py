@@ -27,7 +27,7 @@ from ...errors import UsageError
 from ..shared.fields import filled, object_or_empty, to_wire, without
 from ..shared.request_parts import OrderedContent, call_arguments, in_order, is_fetchable, is_from_protocol, is_inline
 from ..shared.unstreamed_calls import CallIdAssigner, in_call_order, wire_id
-from ..shared.validation import array_field, name_field, object_field, text_field
+from ..shared.validation import name_field, object_field, objects_field, text_field
 from .wire import PART, PROTOCOL, normalize_fields
 
 _ROLES: dict[str, Role] = {"user": "user", "model": "assistant", "function": "user", "": "user"}
@@ -53,21 +53,14 @@ def decode_system(value: JSONValue) -> tuple[Message, ...]:
 
 def decode_contents(value: JSONValue) -> tuple[Message, ...]:
     """Decode the `contents` field, a list or a single object."""
-    listed = [value] if is_object(value) else array_field(value, "contents")
+    listed = [value] if is_object(value) else value
     ids = CallIdAssigner()
-    return tuple(
-        _message(normalize_fields(object_field(item, f"contents[{at}]")), f"contents[{at}]", ids)
-        for at, item in enumerate(listed)
-    )
+    return tuple(_message(normalize_fields(item), path, ids) for item, path in objects_field(listed, "contents"))
 
 
 def _parts(content: JSONObject, path: str) -> list[tuple[JSONObject, str]]:
     """Return the parts of a content object together with their paths."""
-    listed = array_field(content.get("parts"), f"{path}.parts")
-    return [
-        (normalize_fields(object_field(part, f"{path}.parts[{at}]")), f"{path}.parts[{at}]")
-        for at, part in enumerate(listed)
-    ]
+    return [(normalize_fields(part), where) for part, where in objects_field(content.get("parts"), f"{path}.parts")]
 
 
 class _ContentParts(OrderedContent):
@@ -207,18 +200,10 @@ _BASE64 = ";base64,"
 _UNKNOWN_TYPE = "application/octet-stream"
 _KINDS: dict[str, Literal["image", "audio", "video"]] = {"image": "image", "audio": "audio", "video": "video"}
 #: File name suffix -> media type, because some upstreams require a media type.
-_TYPES_BY_SUFFIX = {
-    "gif": "image/gif",
-    "jpeg": "image/jpeg",
-    "jpg": "image/jpeg",
-    "mp3": "audio/mp3",
-    "mp4": "video/mp4",
-    "pdf": "application/pdf",
-    "png": "image/png",
-    "txt": "text/plain",
-    "wav": "audio/wav",
-    "webm": "video/webm",
-    "webp": "image/webp",
+_TYPES_BY_SUFFIX = {"jpg": "image/jpeg", "pdf": "application/pdf", "txt": "text/plain"} | {
+    suffix: f"{kind}/{suffix}"
+    for kind, suffixes in {"image": "gif jpeg png webp", "audio": "mp3 wav", "video": "mp4 webm"}.items()
+    for suffix in suffixes.split()
 }
 _STANDARD_BASE64 = str.maketrans("-_", "+/")
 

@@ -1,7 +1,6 @@
 """Decoder for upstream replies: a single JSON object, server-sent events, or a JSON array.
 
-All three formats contain the same objects, and calls always arrive whole. Invalid input never raises an exception: it
-produces a note or a `Failure`.
+All three formats contain the same objects, and calls always arrive whole.
 """
 
 import re
@@ -14,29 +13,13 @@ from ..shared.framing import MAX_EVENT, FrameError
 from ..shared.passthrough_bytes import RawCapture
 from ..shared.reply_decoder import is_done
 from ..shared.unstreamed_calls import WholeCallDecoder
-from .wire import (
-    CALL,
-    CANDIDATE,
-    CANDIDATE_FIELDS,
-    MISSED_CALL_NOTES,
-    PART,
-    PROMPT,
-    USAGE,
-    error_failure,
-    finish_from,
-    is_text_only,
-    usage_from,
-    usage_rest,
-)
+from . import wire as gemini_wire
 
 _BOM = b"\xef\xbb\xbf"
 
 
 class ReplyDecoder(WholeCallDecoder):
-    """Decodes one reply. `feed` returns the events decoded so far, `close` the remaining ones.
-
-    `stream` says whether a stream was requested. The decoder detects the format that the upstream actually sends.
-    """
+    """Decodes one reply. Detects the format that the upstream actually sends."""
 
     def __init__(self, stream: bool) -> None:
         super().__init__(stream)
@@ -79,7 +62,7 @@ class ReplyDecoder(WholeCallDecoder):
             self._end()
             return
         if name == "error":
-            self._fail(error_failure(read_json(payload), body=payload, default_message=shorten(payload)))
+            self._fail(gemini_wire.error_failure(read_json(payload), body=payload, default_message=shorten(payload)))
             return
         chunk = self._json(payload)
         if is_object(chunk):
@@ -100,7 +83,8 @@ class ReplyDecoder(WholeCallDecoder):
         if self._over:
             return
         if not answer.get("candidates") and not self._reason:
-            self._fail(error_failure(answer, body=body, default_message="the upstream's reply has no candidates"))
+            message = "the upstream's reply has no candidates"
+            self._fail(gemini_wire.error_failure(answer, body=body, default_message=message))
             return
         self._reason = self._reason or "missing"
         self._end()
@@ -108,12 +92,12 @@ class ReplyDecoder(WholeCallDecoder):
     def _capture(self, capture: RawCapture, chunk: JSONObject, payload: bytes) -> None:
         """Capture a chunk for pass-through if it contains only text of the first candidate."""
         name = {key: value for key in ("modelVersion", "responseId") if isinstance(value := chunk.get(key), str)}
-        if all(name.values()) and len(name) == 2 and not self._index and is_text_only(chunk):
+        if all(name.values()) and len(name) == 2 and not self._index and gemini_wire.is_text_only(chunk):
             capture.add(b"data: " + payload + b"\r\n\r\n", name)
 
     def _chunk(self, chunk: JSONObject, payload: bytes) -> None:
         if chunk.get("error"):
-            self._fail(error_failure(chunk, body=payload))
+            self._fail(gemini_wire.error_failure(chunk, body=payload))
             return
         if is_object(usage := chunk.get("usageMetadata")):
             self._usage_fields = usage
@@ -140,12 +124,12 @@ class ReplyDecoder(WholeCallDecoder):
                 self._part({key: value for key, value in part.items() if value is not None})
         updates = {
             key: value
-            for key in CANDIDATE_FIELDS
+            for key in gemini_wire.CANDIDATE_FIELDS
             if (value := candidate.get(key)) and value != self._candidate_fields.get(key)
         }
         if updates:
             self._candidate_fields |= updates
-            self._emit(OpaqueSeen(Opaque(CANDIDATE, updates)))
+            self._emit(OpaqueSeen(Opaque(gemini_wire.CANDIDATE, updates)))
         reason = candidate.get("finishReason")
         if isinstance(reason, str) and reason != "FINISH_REASON_UNSPECIFIED" and not self._reason:
             self._reason = reason
@@ -161,16 +145,16 @@ class ReplyDecoder(WholeCallDecoder):
                 return
             if text:  # emitted separately, because the extra fields apply only to this text
                 self._emit(make(text))
-            self._emit(OpaqueSeen(Opaque(PART, {**part, "text": ""})))
+            self._emit(OpaqueSeen(Opaque(gemini_wire.PART, {**part, "text": ""})))
         elif part:
-            self._emit(OpaqueSeen(Opaque(PART, part)))
+            self._emit(OpaqueSeen(Opaque(gemini_wire.PART, part)))
 
     def _call(self, call: JSONObject, extra: JSONObject) -> None:
         name = text_or_empty(call.get("name"))
         if name and (call.get("partialArgs") or call.get("willContinue")):
             self._note("call_in_pieces", f"a call to `{shorten(name)}` with streamed arguments was dropped")
             return
-        opaque = Opaque(CALL, {"name": name, **extra}) if extra else None
+        opaque = Opaque(gemini_wire.CALL, {"name": name, **extra}) if extra else None
         self._whole_call(name, call.get("id"), call.get("args"), opaque)
 
     def _end(self) -> None:
@@ -179,17 +163,17 @@ class ReplyDecoder(WholeCallDecoder):
             return
         if self._blocked:
             self._note("prompt_blocked", shorten(str(self._blocked["blockReason"])))
-            self._emit(OpaqueSeen(Opaque(PROMPT, self._blocked)))
-        reason = self._finish_reason(finish_from(self._reason))
+            self._emit(OpaqueSeen(Opaque(gemini_wire.PROMPT, self._blocked)))
+        reason = self._finish_reason(gemini_wire.finish_from(self._reason))
         if self._reason not in ("STOP", "MAX_TOKENS", "SAFETY", "missing") or self._finish_message:
             fields = {"finishReason": self._reason, "finishMessage": self._finish_message}
-            self._emit(OpaqueSeen(Opaque(CANDIDATE, filled(fields))))
+            self._emit(OpaqueSeen(Opaque(gemini_wire.CANDIDATE, filled(fields))))
         self._wrap_up()
         self._emit(Finish(reason))
 
     def _finish_reason(self, reason: FinishReason) -> FinishReason:
         """Return a truncation or filter reason from the upstream; derive any other reason from the content."""
-        code = MISSED_CALL_NOTES.get(self._reason)
+        code = gemini_wire.MISSED_CALL_NOTES.get(self._reason)
         if code:
             self._note(code, shorten(self._finish_message) or f"the upstream's finish reason was `{self._reason}`")
         elif reason == "unknown":
@@ -200,10 +184,10 @@ class ReplyDecoder(WholeCallDecoder):
 
     def _last_events(self) -> Iterator[Event]:
         if self._usage_fields is not None:
-            rest = usage_rest(self._usage_fields)
+            rest = gemini_wire.usage_rest(self._usage_fields)
             if rest:
-                yield OpaqueSeen(Opaque(USAGE, rest))
-            yield UsageSeen(usage_from(self._usage_fields))
+                yield OpaqueSeen(Opaque(gemini_wire.USAGE, rest))
+            yield UsageSeen(gemini_wire.usage_from(self._usage_fields))
 
 
 #: Matches JSON brackets and quotes. An escape sequence is matched as one token.

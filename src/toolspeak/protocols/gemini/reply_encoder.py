@@ -9,12 +9,12 @@ from itertools import filterfalse, groupby
 
 import msgspec
 
-from ...core.events import Event, Failure, FinishReason, OpaqueSeen, ReasoningDelta, Reply, TextDelta
+from ...core.events import CallEvent, Event, Failure, FinishReason, OpaqueSeen, ReasoningDelta, Reply, TextDelta
 from ...core.types import JSONObject, Opaque, Request, ToolCall, Usage, is_object
 from ...errors import ToolspeakError, UpstreamError
-from ..shared.fields import error_value, filled, http_status, to_line, to_wire, without
+from ..shared.fields import error_value, filled, http_status, take_call_extra, to_line, to_wire, without
 from ..shared.passthrough_bytes import PassthroughEncoder
-from ..shared.reply_encoder import FAILED_TURN, CallEvent
+from ..shared.reply_encoder import FAILED_TURN, Events, Extra
 from ..shared.unstreamed_calls import WholeCalls
 from . import wire as gemini_wire
 from .wire import error_failure, error_object, finish_word, usage_to_wire
@@ -55,14 +55,9 @@ class _ResponseParts:
     def call_part(self, call: ToolCall) -> JSONObject:
         """Return the part for a call, including the next stored extra fields for a call to this tool."""
         body: JSONObject = {"name": call.name, "args": call.arguments, **filled({"id": call.id})}
-        extra = next((extra for extra in self._call_extras if extra.get("name") == call.name), None)
-        if extra is None:
-            return {"functionCall": body}
-        self._call_extras.remove(extra)
-        return {"functionCall": body, **without(extra, "name")}
+        return {"functionCall": body, **take_call_extra(self._call_extras, "", call.name)}
 
     def last_response(self, reason: FinishReason, usage: Usage, content: JSONObject) -> JSONObject:
-        """Return the fields of the final response."""
         word = finish_word(reason, self._candidate.get("finishReason"))
         candidate: JSONObject = {
             "content": content,
@@ -185,14 +180,7 @@ class ReplyEncoder(PassthroughEncoder):
 
 
 def encode_reply(
-    reply: Reply,
-    request: Request,
-    *,
-    id: str,
-    created: int,
-    model: str,
-    extension: JSONObject | None = None,
-    events: Sequence[Event] = (),
+    reply: Reply, request: Request, *, id: str, created: int, model: str, extension: Extra = None, events: Events = ()
 ) -> bytes:
     """Encode a non-streamed reply, or an error object if the turn failed. `events`, if given, determine the order."""
     if reply.failure is not None or reply.finish_reason == "error":

@@ -9,8 +9,8 @@ from ...core.types import JSONObject, JSONValue, Request, Tool, ToolChoice, is_a
 from ...errors import UsageError
 from ..shared.dropped_fields import COMMON_TOOL_KINDS, sendable_choice
 from ..shared.fields import filled, object_or_empty, without
-from ..shared.tools_cache import cached_tools
-from ..shared.validation import array_field, name_field, object_field, text_field, texts_field
+from ..shared.resent_values import cached_tools
+from ..shared.validation import name_field, object_field, objects_field, text_field, texts_field
 from .wire import PROTOCOL, normalize_fields
 
 TOOL_CONFIG = "toolConfig"
@@ -29,16 +29,13 @@ _STREAM_ARGUMENTS = "streamFunctionCallArguments"
 @cached_tools
 def decode_tools(value: JSONValue) -> tuple[Tool, ...]:
     tools: list[Tool] = []
-    for at, item in enumerate(array_field(value, "tools")):
-        path = f"tools[{at}]"
-        for key, inner in normalize_fields(object_field(item, path)).items():
-            if key != _DECLARATIONS:
+    for item, path in objects_field(value, "tools"):
+        for key, inner in normalize_fields(item).items():
+            if key == _DECLARATIONS:
+                declared = objects_field(inner, f"{path}.{key}")
+                tools += [_function(normalize_fields(declaration), where) for declaration, where in declared]
+            else:
                 tools.append(Tool(key, kind=key, extra={key: inner}))
-                continue
-            path = f"{path}.{key}"
-            for number, declaration in enumerate(array_field(inner, path)):
-                where = f"{path}[{number}]"
-                tools.append(_function(normalize_fields(object_field(declaration, where)), where))
     return tuple(tools)
 
 
@@ -132,8 +129,7 @@ _UNSPECIFIED = "type_unspecified"
 def to_json_schema(value: JSONValue, path: str, depth: int = _MAX_DEPTH) -> JSONValue:
     """Convert a schema from Gemini's format, a subset of OpenAPI 3.0, to JSON Schema. Leave JSON Schema unchanged.
 
-    Raises:
-        UsageError: the schema is nested too deeply.
+    Raises UsageError if the schema is nested too deeply.
     """
     if not is_object(value):
         return value

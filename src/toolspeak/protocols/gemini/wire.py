@@ -70,18 +70,11 @@ MISSED_CALL_NOTES = {
     "TOO_MANY_TOOL_CALLS": "too_many_calls",
     "MALFORMED_RESPONSE": "malformed_response",
 }
+_BLOCKED = "SAFETY RECITATION LANGUAGE BLOCKLIST PROHIBITED_CONTENT SPII IMAGE_SAFETY IMAGE_PROHIBITED_CONTENT"
 _FINISH_REASONS: dict[str, FinishReason] = {
-    "STOP": "stop",
-    "CONTINUATION": "stop",
+    **dict.fromkeys(("STOP", "CONTINUATION", *MISSED_CALL_NOTES), "stop"),
+    **dict.fromkeys([*_BLOCKED.split(), "IMAGE_RECITATION"], "content_filter"),
     "MAX_TOKENS": "length",
-    **dict.fromkeys(
-        (
-            "SAFETY RECITATION LANGUAGE BLOCKLIST PROHIBITED_CONTENT SPII IMAGE_SAFETY IMAGE_PROHIBITED_CONTENT"
-            " IMAGE_RECITATION"
-        ).split(),
-        "content_filter",
-    ),
-    **dict.fromkeys(MISSED_CALL_NOTES, "stop"),
 }
 _FINISH_WORDS: dict[FinishReason, str] = {"length": "MAX_TOKENS", "content_filter": "SAFETY"}
 
@@ -133,23 +126,12 @@ def usage_to_wire(usage: Usage, extra: JSONObject) -> JSONObject:
 
 
 #: HTTP statuses of error codes, from https://ai.google.dev/gemini-api/docs/troubleshooting and google.rpc.Code
-_STATUSES = {
-    "INVALID_ARGUMENT": 400,
-    "FAILED_PRECONDITION": 400,
-    "OUT_OF_RANGE": 400,
-    "UNAUTHENTICATED": 401,
-    "PERMISSION_DENIED": 403,
-    "NOT_FOUND": 404,
-    "ABORTED": 409,
-    "ALREADY_EXISTS": 409,
-    "RESOURCE_EXHAUSTED": 429,
-    "CANCELLED": 499,
-    "INTERNAL": 500,
-    "UNKNOWN": 500,
-    "UNIMPLEMENTED": 501,
-    "UNAVAILABLE": 503,
-    "DEADLINE_EXCEEDED": 504,
-}
+_STATUSES = (
+    dict.fromkeys(("INVALID_ARGUMENT", "FAILED_PRECONDITION", "OUT_OF_RANGE"), 400)
+    | {"UNAUTHENTICATED": 401, "PERMISSION_DENIED": 403, "NOT_FOUND": 404, "ABORTED": 409, "ALREADY_EXISTS": 409}
+    | {"RESOURCE_EXHAUSTED": 429, "CANCELLED": 499, "INTERNAL": 500, "UNKNOWN": 500, "UNIMPLEMENTED": 501}
+    | {"UNAVAILABLE": 503, "DEADLINE_EXCEEDED": 504}
+)
 _ERROR_WORDS = {status: word for word, status in reversed(_STATUSES.items())}
 #: Matches a protocol buffers duration such as `34s` or `1.5s`.
 _SECONDS = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,9})?)s")

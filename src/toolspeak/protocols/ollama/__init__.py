@@ -1,24 +1,6 @@
-"""Codec for Ollama's chat API (`/api/chat`).
+"""Codec for Ollama's chat API (`/api/chat`)."""
 
-Requests: `decode_request`, `encode_request`, `request_notes` (what could not be sent). Upstream replies:
-`ReplyDecoder`, `decode_error`. Client replies: `ReplyEncoder`, `encode_reply`, `encode_error`. docs/protocols.md lists
-what the protocol cannot carry.
-"""
-
-from .messages import PROTOCOL
+# pyright: reportUnusedImport=false
 from .reply_decoder import ReplyDecoder
 from .reply_encoder import ReplyEncoder, decode_error, encode_error, encode_reply
-from .request import decode_body, decode_request, encode_request, request_notes
-
-__all__ = [
-    "PROTOCOL",
-    "ReplyDecoder",
-    "ReplyEncoder",
-    "decode_body",
-    "decode_error",
-    "decode_request",
-    "encode_error",
-    "encode_reply",
-    "encode_request",
-    "request_notes",
-]
+from .request import PROTOCOL, decode_body, decode_request, encode_request, request_notes

@@ -10,11 +10,11 @@ from typing import Final, Literal
 
 import msgspec
 
-from ...core.events import Event, OpaqueSeen, Reply, TextDelta
+from ...core.events import CallEvent, Event, OpaqueSeen, Reply, TextDelta
 from ...core.types import JSONObject, JSONValue, Note, Request, is_array
 from ...errors import UsageError
 from ..shared.fields import filled, request_fields, to_line, to_wire, without
-from ..shared.reply_encoder import FAILED_TURN, CallEvent
+from ..shared.reply_encoder import FAILED_TURN
 from ..shared.validation import array_field, bool_field, text_field, texts_field
 from .reply_encoder import ReplyEncoder as ChatEncoder
 from .reply_encoder import last_fields, timings, wire_time
@@ -29,12 +29,9 @@ _CHAT_FIELDS = ("messages", "tools", "tool_choice")
 #: Dropped fields -> the reason that a note reports.
 _DROPPED_FIELDS = {
     "template": "the upstream uses its own template",
-    "width": "image generation is not supported",
-    "height": "image generation is not supported",
-    "steps": "image generation is not supported",
+    **dict.fromkeys(("width", "height", "steps"), "image generation is not supported"),
     "messages": "this endpoint expects a prompt; use /api/chat",
-    "tools": "this endpoint does not support tools; use /api/chat",
-    "tool_choice": "this endpoint does not support tools; use /api/chat",
+    **dict.fromkeys(("tools", "tool_choice"), "this endpoint does not support tools; use /api/chat"),
 }
 
 #: First number of every context that toolspeak creates.

@@ -1,6 +1,6 @@
 """Decoder for upstream replies: newline-delimited JSON, with a single line if the reply is not streamed.
 
-Calls always arrive whole. Invalid input never raises an exception: it produces a note or a `Failure`.
+Calls always arrive whole.
 """
 
 from collections.abc import Iterator
@@ -22,10 +22,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class ReplyDecoder(WholeCallDecoder):
-    """Decodes one reply. `feed` returns the events decoded so far, `close` the remaining ones.
-
-    `stream` says whether a stream was requested. If not, the upstream may omit `done`.
-    """
+    """Decodes one reply. If no stream was requested, the upstream may omit `done`."""
 
     def __init__(self, stream: bool) -> None:
         super().__init__(stream)

@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from ...core.events import Event, Failure, FinishReason, OpaqueSeen, ReasoningDelta, Reply, TextDelta
+from ...core.events import CallEvent, Event, Failure, FinishReason, OpaqueSeen, ReasoningDelta, Reply, TextDelta
 from ...core.types import JSONObject, JSONValue, Opaque, Request, ToolCall, Usage, is_array, is_object
 from ...errors import ToolspeakError
 from ..shared.fields import error_value, failure_from, filled, http_status, to_line, to_wire
 from ..shared.passthrough_bytes import PassthroughEncoder
-from ..shared.reply_encoder import FAILED_TURN, CallEvent
+from ..shared.reply_encoder import FAILED_TURN
 from ..shared.unstreamed_calls import WholeCalls
 from .reply_decoder import IMAGES, TIMINGS
 

@@ -41,7 +41,7 @@ from ..shared.request_parts import (
     merge_assistant_turns,
     part_field,
 )
-from ..shared.validation import array_field, name_field, object_field, text_field
+from ..shared.validation import array_field, name_field, object_field, objects_field, text_field
 
 PROTOCOL: Final = "openai_chat"
 
@@ -73,11 +73,9 @@ _MESSAGE_FIELDS = ("role", "content", "name", "tool_calls", "function_call")
 _RESULT_FIELDS = ("role", "content", "name", "tool_call_id")
 
 
-def decode_messages(values: Iterable[JSONValue], path: str) -> tuple[Message, ...]:
+def decode_messages(values: JSONValue, path: str) -> tuple[Message, ...]:
     ids = _LegacyCallIds()
-    return tuple(
-        _message(object_field(value, f"{path}[{at}]"), f"{path}[{at}]", ids) for at, value in enumerate(values)
-    )
+    return tuple(_message(value, where, ids) for value, where in objects_field(values, path))
 
 
 class _LegacyCallIds:
@@ -142,10 +140,10 @@ def _calls(value: JSONObject, path: str, ids: _LegacyCallIds) -> tuple[tuple[Too
         listed = [{"id": ids.call(), "type": "function", "function": function}]
     calls: list[ToolCall] = []
     extras: JSONObject = {}
-    for at, item in enumerate(listed):
-        call, rest = _call(object_field(item, f"{path}.tool_calls[{at}]"), f"{path}.tool_calls[{at}]")
+    for item, where in objects_field(listed, f"{path}.tool_calls"):
+        call, rest = _call(item, where)
+        extras |= filled({str(len(calls)): rest})
         calls.append(call)
-        extras |= filled({str(at): rest})
     return tuple(calls), extras
 
 

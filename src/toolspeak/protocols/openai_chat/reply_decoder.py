@@ -1,7 +1,6 @@
 """Decoder for upstream replies, streamed or not.
 
-A non-streamed reply is handled as a stream of one chunk. Invalid input never raises an exception: it produces a note
-or a `Failure`.
+A non-streamed reply is handled as a stream of one chunk.
 """
 
 import re
@@ -17,34 +16,16 @@ from ..shared.fields import MAX_CALLS, failure_from, read_json, shorten
 from ..shared.framing import FrameTemplate, PaddedTemplate, encode_sse
 from ..shared.passthrough_bytes import RawCapture
 from ..shared.reply_decoder import BaseReplyDecoder, is_done
-from .chunks import (
-    ANSWER,
-    CALL,
-    LOGPROBS,
-    OPAQUE_FIELDS,
-    Choice,
-    Chunk,
-    Delta,
-    DeltaCall,
-    DeltaFunction,
-    decode_chunk,
-    finish_reason_from,
-    has_only_text,
-    identity_of,
-    usage_from,
-)
+from . import chunks
 
 
 class ReplyDecoder(BaseReplyDecoder):
-    """Decodes one reply. `feed` returns the events decoded so far, `close` the remaining ones.
-
-    `stream` says whether a stream was requested. The decoder detects what the upstream actually sends.
-    """
+    """Decodes one reply."""
 
     def __init__(self, stream: bool) -> None:
         super().__init__(stream)
         #: The most recent event, if it was a valid chunk.
-        self._last_chunk: Chunk | None = None
+        self._last_chunk: chunks.Chunk | None = None
         self._calls = _CallAssembler()
         #: The call to which the most recent piece belonged.
         self._last_call: _PartialCall | None = None
@@ -59,7 +40,7 @@ class ReplyDecoder(BaseReplyDecoder):
         if is_done(payload):
             self._end()
             return
-        chunk = self._decoded(decode_chunk, payload)
+        chunk = self._decoded(chunks.decode_chunk, payload)
         if chunk is None:
             self._unreadable(payload)
             if self._calls and not self._closing:  # the undecodable event may have been part of the call
@@ -71,15 +52,15 @@ class ReplyDecoder(BaseReplyDecoder):
         self._read_chunk(chunk, payload)
         self._last_chunk = chunk
 
-    def _capture(self, capture: RawCapture, chunk: Chunk, payload: bytes) -> None:
+    def _capture(self, capture: RawCapture, chunk: chunks.Chunk, payload: bytes) -> None:
         """Capture a chunk for pass-through if it contains only text of the first choice."""
-        identity = identity_of(chunk) if has_only_text(chunk) and self._index in (None, 0) else None
+        identity = chunks.identity_of(chunk) if chunks.has_only_text(chunk) and self._index in (None, 0) else None
         # If a key occurs twice, only one value was checked, and the client might read the other.
         if identity is not None and payload.count(b'"delta"') == 1:
             capture.add(encode_sse(payload), identity)
 
     def _whole(self, body: bytes) -> None:
-        chunk = self._decoded(decode_chunk, body)
+        chunk = self._decoded(chunks.decode_chunk, body)
         if chunk is None:
             self._fail(Failure("the upstream's reply is not a chat completion", body=shorten(body)))
             return
@@ -93,7 +74,7 @@ class ReplyDecoder(BaseReplyDecoder):
         self._reason = self._reason or "missing"
         self._end()
 
-    def _read_chunk(self, chunk: Chunk, payload: bytes) -> None:
+    def _read_chunk(self, chunk: chunks.Chunk, payload: bytes) -> None:
         if chunk.error or chunk.object == "error" or (chunk.choices is None and (chunk.detail or chunk.message)):
             # Older versions of vLLM send the error fields at the top level, even with status 200.
             error = chunk.error or read_json(payload) or {"message": chunk.message, "detail": chunk.detail}
@@ -101,7 +82,7 @@ class ReplyDecoder(BaseReplyDecoder):
             return
         if chunk.usage is not None or chunk.x_groq is not None:
             inner = chunk.x_groq.get("usage") if is_object(chunk.x_groq) else None
-            self._usage = usage_from(chunk.usage) or usage_from(inner) or self._usage
+            self._usage = chunks.usage_from(chunk.usage) or chunks.usage_from(inner) or self._usage
         if chunk.system_fingerprint is not None or chunk.service_tier is not None:
             self._describe(chunk)
         for choice in chunk.choices or ():
@@ -112,14 +93,14 @@ class ReplyDecoder(BaseReplyDecoder):
             elif not self._over:
                 self._choice(choice, payload)
 
-    def _describe(self, chunk: Chunk) -> None:
+    def _describe(self, chunk: chunks.Chunk) -> None:
         fields = {"system_fingerprint": chunk.system_fingerprint, "service_tier": chunk.service_tier}
         metadata = {**self._metadata, **{name: value for name, value in fields.items() if value is not None}}
         if metadata != self._metadata:
             self._metadata = metadata
-            self._emit(OpaqueSeen(Opaque(ANSWER, metadata)))
+            self._emit(OpaqueSeen(Opaque(chunks.ANSWER, metadata)))
 
-    def _choice(self, choice: Choice, payload: bytes) -> None:
+    def _choice(self, choice: chunks.Choice, payload: bytes) -> None:
         if choice.error:
             self._fail(failure_from(choice.error, body=payload))
             return
@@ -127,14 +108,14 @@ class ReplyDecoder(BaseReplyDecoder):
         if delta is not None:
             self._delta(delta)
         if choice.logprobs:
-            self._emit(OpaqueSeen(Opaque(LOGPROBS, choice.logprobs)))
+            self._emit(OpaqueSeen(Opaque(chunks.LOGPROBS, choice.logprobs)))
         if choice.usage is not None:
-            self._usage = usage_from(choice.usage) or self._usage
+            self._usage = chunks.usage_from(choice.usage) or self._usage
         reason = choice.finish_reason
         if reason is not None and isinstance(reason, str) and reason not in ("", "null") and not self._reason:
             self._reason = reason
 
-    def _delta(self, delta: Delta) -> None:
+    def _delta(self, delta: chunks.Delta) -> None:
         if delta.reasoning_content or delta.reasoning or delta.thinking:
             # Servers that set several reasoning fields send the same text in each.
             values = (delta.reasoning_content, delta.reasoning, delta.thinking)
@@ -146,13 +127,13 @@ class ReplyDecoder(BaseReplyDecoder):
         for piece in delta.tool_calls or ():
             self._call(piece)
         if delta.function_call is not None and not delta.tool_calls:
-            self._call(DeltaCall(function=delta.function_call))
+            self._call(chunks.DeltaCall(function=delta.function_call))
 
-    def _other_fields(self, delta: Delta) -> None:
+    def _other_fields(self, delta: chunks.Delta) -> None:
         if isinstance(delta.refusal, str) and delta.refusal:
             self._note("refusal", "the upstream marked this text as a refusal")
             self._add(TextDelta, delta.refusal)
-        for kind in OPAQUE_FIELDS:
+        for kind in chunks.OPAQUE_FIELDS:
             value = getattr(delta, kind)
             if value:
                 self._emit(OpaqueSeen(Opaque(kind, value)))
@@ -180,11 +161,11 @@ class ReplyDecoder(BaseReplyDecoder):
             case _:
                 self._note("content_part_dropped", shorten(str(part)))
 
-    def _call(self, piece: DeltaCall) -> None:
+    def _call(self, piece: chunks.DeltaCall) -> None:
         self._last_call = None
         if piece.extra_content:
             # Emitted before the call, because encoders need the extra fields when the call starts.
-            self._emit(OpaqueSeen(Opaque(CALL, {**_call_identity(piece), "extra_content": piece.extra_content})))
+            self._emit(OpaqueSeen(Opaque(chunks.CALL, {**_call_identity(piece), "extra_content": piece.extra_content})))
         for event in self._calls.add(piece):
             if isinstance(event, CallArgs):
                 self._last_call = self._calls[event.index]
@@ -209,7 +190,7 @@ class ReplyDecoder(BaseReplyDecoder):
         if not self._reason:
             self._fail(self._truncated())
             return
-        reason = finish_reason_from(self._reason)
+        reason = chunks.finish_reason_from(self._reason)
         if reason == "error":
             self._fail(Failure(f"the upstream stopped with `{self._reason}`"))
             return
@@ -221,7 +202,7 @@ class ReplyDecoder(BaseReplyDecoder):
         self._emit(Finish(self._checked_reason(reason, bool(self._calls))))
 
 
-def _only_text(chunk: Chunk) -> tuple[JSONValue, bytes, str] | None:
+def _only_text(chunk: chunks.Chunk) -> tuple[JSONValue, bytes, str] | None:
     """Return the choice index, the JSON key and the text of a chunk that contains a single text."""
     if chunk.usage is not None or chunk.x_groq is not None or not chunk.choices or len(chunk.choices) != 1:
         return None
@@ -236,7 +217,7 @@ def _only_text(chunk: Chunk) -> tuple[JSONValue, bytes, str] | None:
     return (choice.index, _TEXT_KEYS[name], text) if isinstance(text, str) else None
 
 
-_DELTA_FIELDS = tuple(field.name for field in msgspec.structs.fields(Delta))
+_DELTA_FIELDS = tuple(field.name for field in msgspec.structs.fields(chunks.Delta))
 _ARGUMENTS = b'"arguments":'
 #: Delta fields that contain a single text -> the JSON key that precedes the text.
 _TEXT_KEYS = {
@@ -248,7 +229,7 @@ _TEXT_KEYS = {
 }
 
 
-def _only_arguments(pieces: list[DeltaCall]) -> JSONValue:
+def _only_arguments(pieces: list[chunks.DeltaCall]) -> JSONValue:
     """Return the arguments if there is one piece and it continues an earlier call."""
     piece = pieces[0]
     if len(pieces) > 1 or piece.id or piece.custom or piece.function is None or piece.function.name:
@@ -265,7 +246,7 @@ def _join_texts(value: JSONValue) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _call_identity(piece: DeltaCall) -> JSONObject:
+def _call_identity(piece: chunks.DeltaCall) -> JSONObject:
     """Return the id of a call or, if it has no id, its name."""
     if isinstance(piece.id, str) and piece.id:
         return {"id": piece.id}
@@ -278,8 +259,6 @@ _JSON_MARKS = re.compile(r'\\.|[\\"{}\[\]]', re.DOTALL).finditer
 
 
 class _PartialCall:
-    """A call that is being received."""
-
     def __init__(self, index: int, key: JSONValue, identifier: str, custom: bool) -> None:
         self.index = index
         #: Creates an event for arguments that are already in `fragments`.
@@ -343,9 +322,9 @@ class _CallAssembler:
     def __getitem__(self, index: int) -> _PartialCall:
         return self._calls[index]
 
-    def add(self, piece: DeltaCall) -> Iterator[Event]:
+    def add(self, piece: chunks.DeltaCall) -> Iterator[Event]:
         """Add a piece of a call and yield the resulting events."""
-        body = piece.custom or piece.function or DeltaFunction()
+        body = piece.custom or piece.function or chunks.DeltaFunction()
         name = body.name if isinstance(body.name, str) else ""
         identifier = piece.id if isinstance(piece.id, str) else ""
         text = _arguments_text(body.input if piece.custom else body.arguments)
@@ -388,7 +367,7 @@ class _CallAssembler:
         # A repeated name continues the call, unless the call is complete and the piece has more arguments.
         return None if name != match.name or (text.strip() and match.is_balanced()) else match
 
-    def _open(self, piece: DeltaCall, identifier: str) -> _PartialCall:
+    def _open(self, piece: chunks.DeltaCall, identifier: str) -> _PartialCall:
         duplicate = identifier in self._ids
         call = _PartialCall(len(self._calls), piece.index, "" if duplicate else identifier, piece.custom is not None)
         if duplicate:

@@ -11,6 +11,7 @@ import msgspec
 from ...core.events import (
     CallArgs,
     CallEnd,
+    CallEvent,
     CallStart,
     Event,
     Failure,
@@ -25,7 +26,7 @@ from ...core.types import JSONObject, JSONValue, Note, Opaque, Request, ToolCall
 from ..shared.fields import filled, object_or_empty, take_call_extra, to_line, to_wire
 from ..shared.openai_errors import error_of
 from ..shared.passthrough_bytes import PassthroughEncoder
-from ..shared.reply_encoder import FAILED_TURN, CallEvent
+from ..shared.reply_encoder import FAILED_TURN
 from ..shared.unstreamed_calls import WholeCalls
 from .chunks import ANSWER, CALL, CHUNK_OBJECT, LOGPROBS, OPAQUE_FIELDS
 from .messages import REASONING_FIELDS
@@ -283,21 +284,11 @@ def encode_reply(
     elif called:
         message["tool_calls"] = calls
     message |= _opaque_fields(reply.opaque)
-    body: JSONObject = {
-        "id": id,
-        "object": "chat.completion",
-        "created": created,
-        "model": model,
-        "choices": [
-            {
-                "index": 0,
-                "message": message,
-                "logprobs": _logprobs(reply.opaque) if _sends_logprobs(request) else None,
-                "finish_reason": _finish_reason(reply.finish_reason, called, legacy),
-            }
-        ],
-        "usage": _usage(reply.usage),
-    }
+    logprobs = _logprobs(reply.opaque) if _sends_logprobs(request) else None
+    finish = _finish_reason(reply.finish_reason, called, legacy)
+    choice: JSONObject = {"index": 0, "message": message, "logprobs": logprobs, "finish_reason": finish}
+    body: JSONObject = {"id": id, "object": "chat.completion", "created": created, "model": model}
+    body |= {"choices": [choice], "usage": _usage(reply.usage)}
     for part in reply.opaque:
         if part.kind == ANSWER and is_object(part.data):
             body |= part.data

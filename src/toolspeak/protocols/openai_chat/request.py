@@ -18,6 +18,7 @@ from ...core.types import (
     ToolChoice,
 )
 from ...errors import UsageError
+from ..shared import validation
 from ..shared.dropped_fields import COMMON_TOOL_KINDS, foreign_media_notes, foreign_notes, sendable_choice
 from ..shared.fields import filled, object_or_empty, request_fields, to_wire, without
 from ..shared.request_parts import (
@@ -28,17 +29,7 @@ from ..shared.request_parts import (
     declared_tools,
     option_fields,
 )
-from ..shared.tools_cache import cached_tools
-from ..shared.validation import (
-    array_field,
-    bool_field,
-    int_field,
-    name_field,
-    number_field,
-    object_field,
-    text_field,
-    texts_field,
-)
+from ..shared.resent_values import cached_tools
 from .messages import PROTOCOL, decode_messages, encode_messages, is_sendable, moved_media_notes
 
 #: Entry of `Options.extra` if the client sent `functions`; the reply must then use `function_call`.
@@ -57,16 +48,16 @@ _REQUEST_FIELDS = (
 def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
     """Decode a request body. Raises UsageError, which names the invalid field."""
     fields = request_fields(body)
-    messages = array_field(fields.get("messages"), "messages")
+    messages = validation.array_field(fields.get("messages"), "messages")
     if not messages:
         raise UsageError("`messages` must contain at least one message")
     legacy = fields.get("functions") is not None
     return Request(
-        text_field(fields.get("model"), "model"),
+        validation.text_field(fields.get("model"), "model"),
         decode_messages(messages, "messages"),
         _functions(fields) if legacy else decode_tools(fields.get("tools")),
         _function_choice(fields.get("function_call")) if legacy else _choice(fields),
-        bool_field(fields.get("stream"), "stream", False),
+        validation.bool_field(fields.get("stream"), "stream", False),
         _options(fields, legacy),
         PROTOCOL,
     )
@@ -78,7 +69,7 @@ def decode_tools(value: JSONValue) -> tuple[Tool, ...]:
 
 
 def _functions(fields: JSONObject) -> tuple[Tool, ...]:
-    functions = array_field(fields["functions"], "functions")
+    functions = validation.array_field(fields["functions"], "functions")
     return decode_tools([{"type": "function", "function": function} for function in functions])
 
 
@@ -86,45 +77,42 @@ def _function_choice(value: JSONValue) -> ToolChoice:
     """Decode the legacy `function_call` field, which allows at most one call."""
     if value is None or value in ("auto", "none"):
         return ToolChoice(value or "auto", parallel=False)
-    name = text_field(object_field(value, "function_call").get("name"), "function_call.name")
+    name = validation.text_field(validation.object_field(value, "function_call").get("name"), "function_call.name")
     return ToolChoice("named", (name,), parallel=False)
 
 
 def _choice(fields: JSONObject) -> ToolChoice:
-    parallel = bool_field(fields.get("parallel_tool_calls"), "parallel_tool_calls", True)
+    parallel = validation.bool_field(fields.get("parallel_tool_calls"), "parallel_tool_calls", True)
     value = fields.get("tool_choice")
     if value is None:
         return ToolChoice(parallel=parallel)
     if isinstance(value, str):
         return ToolChoice(choice_mode(value, "tool_choice"), parallel=parallel)
-    choice = object_field(value, "tool_choice")
-    kind = text_field(choice.get("type"), "tool_choice.type")
+    choice = validation.object_field(value, "tool_choice")
+    kind = validation.text_field(choice.get("type"), "tool_choice.type")
     if kind == "allowed_tools":
-        allowed = object_field(choice.get(kind, choice), "tool_choice.allowed_tools")
-        names = [
-            _name_of(tool, f"tool_choice.allowed_tools.tools[{at}]")
-            for at, tool in enumerate(array_field(allowed.get("tools"), "tool_choice.allowed_tools.tools"))
-        ]
+        allowed = validation.object_field(choice.get(kind, choice), "tool_choice.allowed_tools")
+        listed = validation.objects_field(allowed.get("tools"), "tool_choice.allowed_tools.tools")
+        names = [_name_of(tool, where) for tool, where in listed]
         if not names:
             raise UsageError("`tool_choice.allowed_tools.tools` must name at least one tool")
         return ToolChoice(choice_mode(allowed.get("mode"), "tool_choice.allowed_tools.mode"), tuple(names), parallel)
     return ToolChoice("named", (_name_of(choice, "tool_choice"),), parallel)
 
 
-def _name_of(value: JSONValue, path: str) -> str:
+def _name_of(tool: JSONObject, path: str) -> str:
     """Return the tool name N from {"type": T, T: {"name": N}} or, in newer APIs, {"type": T, "name": N}."""
-    tool = object_field(value, path)
-    kind = text_field(tool.get("type"), f"{path}.type") or "function"
-    body = object_field(tool.get(kind, tool), f"{path}.{kind}")
-    return name_field(body, f"{path}.{kind}")
+    kind = validation.text_field(tool.get("type"), f"{path}.type") or "function"
+    body = validation.object_field(tool.get(kind, tool), f"{path}.{kind}")
+    return validation.name_field(body, f"{path}.{kind}")
 
 
 def _options(fields: JSONObject, legacy: bool) -> Options:
     extra = without(fields, *_REQUEST_FIELDS)
     if legacy:
         extra[LEGACY] = True
-    limit = int_field(fields.get("max_tokens"), "max_tokens")
-    newer = int_field(fields.get(_NEWER_LIMIT), _NEWER_LIMIT)
+    limit = validation.int_field(fields.get("max_tokens"), "max_tokens")
+    newer = validation.int_field(fields.get(_NEWER_LIMIT), _NEWER_LIMIT)
     if newer is not None:
         extra[_NEWER_LIMIT] = True
     form, rest = _response_format(fields.get("response_format"))
@@ -132,11 +120,11 @@ def _options(fields: JSONObject, legacy: bool) -> Options:
     stop = fields.get("stop")
     return Options(
         limit if newer is None else newer,
-        number_field(fields.get("temperature"), "temperature"),
-        number_field(fields.get("top_p"), "top_p"),
-        int_field(fields.get("seed"), "seed"),
-        texts_field([stop] if isinstance(stop, str) else stop, "stop"),
-        int_field(fields.get("n"), "n", positive=True) or 1,
+        validation.number_field(fields.get("temperature"), "temperature"),
+        validation.number_field(fields.get("top_p"), "top_p"),
+        validation.int_field(fields.get("seed"), "seed"),
+        validation.texts_field([stop] if isinstance(stop, str) else stop, "stop"),
+        validation.int_field(fields.get("n"), "n", positive=True) or 1,
         form,
         extra=extra,
     )
@@ -146,7 +134,7 @@ def _response_format(value: JSONValue) -> tuple[ResponseFormat | None, JSONObjec
     """Return the response format and its extra fields. A format of an unknown type is returned as extra fields."""
     if value is None:
         return None, {}
-    form = object_field(value, "response_format")
+    form = validation.object_field(value, "response_format")
     match form.get("type"):
         case "text":
             return None, {}
@@ -154,10 +142,12 @@ def _response_format(value: JSONValue) -> tuple[ResponseFormat | None, JSONObjec
             # Some servers accept a schema with `json_object`.
             return ResponseFormat(form.get("schema")), without(form, "type", "schema")
         case "json_schema":
-            body = object_field(form.get("json_schema"), "response_format.json_schema")
+            body = validation.object_field(form.get("json_schema"), "response_format.json_schema")
             path = "response_format.json_schema"
-            strict = None if body.get("strict") is None else bool_field(body["strict"], f"{path}.strict", False)
-            name = text_field(body.get("name"), f"{path}.name") or _FORMAT_NAME
+            strict = (
+                None if body.get("strict") is None else validation.bool_field(body["strict"], f"{path}.strict", False)
+            )
+            name = validation.text_field(body.get("name"), f"{path}.name") or _FORMAT_NAME
             return ResponseFormat(body.get("schema"), name, strict), without(body, "schema", "name", "strict")
         case _:
             return None, form

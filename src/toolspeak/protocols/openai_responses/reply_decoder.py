@@ -1,7 +1,7 @@
 """Decoder for upstream replies, streamed or not.
 
 The last event of a stream contains the same response object as a non-streamed reply; items that were already streamed
-are skipped. Invalid input never raises an exception: it produces a note or a `Failure`.
+are skipped.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,8 +12,7 @@ from ..shared.fields import list_or_empty, object_or_empty, shorten, text_or_emp
 from ..shared.framing import FrameTemplate
 from ..shared.reply_decoder import BaseReplyDecoder, EventFactory, is_done
 from .call_assembler import ARGUMENT_FIELDS, ItemCallAssembler
-from .items import reasoning_of
-from .parts import ANNOTATION, CONTENT, ITEM, PHASE, RESPONSE, START, separates_texts, shift_annotation
+from .items import ANNOTATION, CONTENT, ITEM, PHASE, RESPONSE, START, reasoning_of, separates_texts, shift_annotation
 from .stream_events import NumberedTemplate, StreamEvent, decode_event, failure_from_error, normalize, usage_from
 
 #: Reason in `incomplete_details` -> finish reason.
@@ -29,10 +28,7 @@ _TEXT_FIELDS = {"output_text": "text", "text": "text", "refusal": "refusal"}
 
 
 class ReplyDecoder(BaseReplyDecoder):
-    """Decodes one reply. `feed` returns the events decoded so far, `close` the remaining ones.
-
-    `stream` says whether a stream was requested. The decoder detects what the upstream actually sends.
-    """
+    """Decodes one reply."""
 
     def __init__(self, stream: bool) -> None:
         super().__init__(stream)

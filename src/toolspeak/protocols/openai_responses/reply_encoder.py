@@ -11,6 +11,7 @@ import msgspec
 from ...core.events import (
     CallArgs,
     CallEnd,
+    CallEvent,
     CallStart,
     Event,
     Failure,
@@ -23,9 +24,8 @@ from ...core.events import (
 from ...core.types import JSONObject, JSONValue, Opaque, Request, Usage, is_object
 from ..shared.fields import filled, read_arguments, to_line, to_wire
 from ..shared.openai_errors import code_of, error_of
-from ..shared.reply_encoder import FAILED_TURN, BaseReplyEncoder, CallEvent
-from .items import INSTRUCTIONS
-from .parts import ANNOTATION, ITEM, PHASE, PROTOCOL, RESPONSE, START
+from ..shared.reply_encoder import FAILED_TURN, BaseReplyEncoder, Events, Extra
+from .items import ANNOTATION, INSTRUCTIONS, ITEM, PHASE, PROTOCOL, RESPONSE, START
 from .request import encode_settings
 from .tools import ToolNames, tool_names
 
@@ -86,7 +86,6 @@ def _call_to_item(names: ToolNames, name: str, identifiers: tuple[str, str], arg
 
 
 def _is_reasoning(part: Opaque) -> bool:
-    """Whether an opaque part is a complete reasoning item."""
     return part.kind == f"{ITEM}reasoning" and is_object(part.data)
 
 
@@ -103,33 +102,16 @@ class ResponseBuilder:
         extra = request.options.extra if same_protocol else {}
         first = request.messages[0] if request.messages else None
         has_instructions = first is not None and INSTRUCTIONS in first.extra
-        self.initial: JSONObject = {
-            "id": id,
-            "object": "response",
-            "created_at": created,
-            "status": "in_progress",
-            "error": None,
-            "incomplete_details": None,
-            "instructions": first.text if first is not None and has_instructions else None,
-            "max_output_tokens": None,
-            "metadata": {},
-            "model": model,
-            "output": [],
-            "parallel_tool_calls": request.tool_choice.parallel,
-            "previous_response_id": None,
-            "reasoning": None,
-            "store": False,
-            "temperature": None,
-            "text": {"format": {"type": "text"}},
-            "tool_choice": "auto",
-            "tools": [],
-            "top_p": None,
-            "truncation": "disabled",
-            "usage": None,
-            "user": None,
-            **{key: extra[key] for key in _REPEATED_FIELDS if extra.get(key) is not None},
-            **encode_settings(request),
-        }
+        instructions = first.text if first is not None and has_instructions else None
+        self.initial: JSONObject = {"id": id, "object": "response", "created_at": created, "status": "in_progress"}
+        self.initial |= {"error": None, "incomplete_details": None, "instructions": instructions}
+        self.initial |= {"max_output_tokens": None, "metadata": {}, "model": model, "output": []}
+        self.initial |= {"parallel_tool_calls": request.tool_choice.parallel, "previous_response_id": None}
+        self.initial |= {"reasoning": None, "store": False, "temperature": None, "text": {"format": {"type": "text"}}}
+        self.initial |= {"tool_choice": "auto", "tools": [], "top_p": None, "truncation": "disabled"}
+        self.initial |= {"usage": None, "user": None}
+        self.initial |= {key: extra[key] for key in _REPEATED_FIELDS if extra.get(key) is not None}
+        self.initial |= encode_settings(request)
         self.initial["text"] = {"format": {"type": "text"}, **self.initial["text"]}
 
     def item_id(self, kind: str, number: int) -> str:
@@ -217,8 +199,6 @@ def _usage(usage: Usage) -> JSONObject:
 
 
 class _OutgoingCall(msgspec.Struct):
-    """A call that is being sent."""
-
     name: str
     id: str
     kind: str
@@ -489,14 +469,7 @@ def _position(item: _OutgoingText | _OutgoingCall) -> JSONObject:
 
 
 def encode_reply(
-    reply: Reply,
-    request: Request,
-    *,
-    id: str,
-    created: int,
-    model: str,
-    extension: JSONObject | None = None,
-    events: Sequence[Event] = (),
+    reply: Reply, request: Request, *, id: str, created: int, model: str, extension: Extra = None, events: Events = ()
 ) -> bytes:
     """Encode a non-streamed reply, or an error object if the turn failed.
 

@@ -27,8 +27,7 @@ from ..shared.fields import ROUTING_FIELDS, filled, request_fields, to_wire, wit
 from ..shared.request_parts import add_own_fields, option_fields
 from ..shared.resent_requests import ResentRequests
 from ..shared.validation import bool_field, int_field, number_field, object_field, text_field
-from .items import INSTRUCTIONS, decode_input, encode_items, split_input
-from .parts import PROTOCOL, is_item
+from .items import INSTRUCTIONS, PROTOCOL, decode_input, encode_items, is_item, split_input
 from .tools import decode_choice, decode_tools, encode_choice, encode_tools, is_own, own_tools, tool_names
 
 #: Default name of a schema, because the API requires a name.

@@ -4,6 +4,8 @@ The structs declare only the fields that toolspeak uses; decoding skips the rest
 because servers send different types.
 """
 
+from typing import Generic, TypeVar
+
 import msgspec
 
 from ...core.events import Failure
@@ -31,7 +33,6 @@ class StreamEvent(msgspec.Struct, gc=False):
     message: JSONValue = None
     code: JSONValue = None
     param: JSONValue = None
-    sequence_number: JSONValue = None
 
 
 decode_event = msgspec.json.Decoder(StreamEvent).decode
@@ -47,26 +48,18 @@ def normalize(event: StreamEvent) -> StreamEvent:
     return event
 
 
-class _BareDelta(msgspec.Struct, gc=False):
-    """The part of a delta event after the template's prefix, if it contains a text but no position fields."""
+_T = TypeVar("_T")
+
+
+class _Delta(msgspec.Struct, Generic[_T], gc=False):
+    """The part of a delta event after the template's prefix: the text, and position fields of type `_T` or null."""
 
     delta: str
-    type: None = None
-    output_index: None = None
-    item_id: None = None
-    content_index: None = None
-    summary_index: None = None
-
-
-class _PositionedDelta(msgspec.Struct, gc=False):
-    """The part of a delta event after the template's prefix, if it contains position fields."""
-
-    delta: str
-    type: JSONValue = None
-    output_index: JSONValue = None
-    item_id: JSONValue = None
-    content_index: JSONValue = None
-    summary_index: JSONValue = None
+    type: _T | None = None
+    output_index: _T | None = None
+    item_id: _T | None = None
+    content_index: _T | None = None
+    summary_index: _T | None = None
 
     @property
     def position(self) -> tuple[JSONValue, ...]:
@@ -74,8 +67,8 @@ class _PositionedDelta(msgspec.Struct, gc=False):
         return self.type, self.output_index, self.item_id, self.content_index, self.summary_index
 
 
-_decode_bare = msgspec.json.Decoder(_BareDelta).decode
-_decode_positioned = msgspec.json.Decoder(_PositionedDelta).decode
+_decode_bare = msgspec.json.Decoder(_Delta[None]).decode
+_decode_positioned = msgspec.json.Decoder(_Delta[JSONValue]).decode
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _VARYING_KEYS = (b'"delta":', b'"sequence_number":')
 _END, _LF, _CR = b"\n\n", 10, 13

@@ -15,9 +15,10 @@ from ...core.types import JSONObject, JSONValue, Tool, ToolChoice, is_object
 from ...errors import UsageError
 from ..shared.fields import filled, to_wire, without
 from ..shared.request_parts import choice_mode, custom_format, declared_tools
-from ..shared.tools_cache import cached_tools
-from ..shared.validation import array_field, bool_field, name_field, object_field, text_field
-from .parts import PROTOCOL
+from ..shared.resent_values import cached_tools
+from ..shared.validation import array_field, bool_field, name_field, object_field, objects_field, text_field
+
+PROTOCOL: Final = "openai_responses"
 
 #: Key in `Tool.extra` for the extra fields of the tool's namespace.
 _NAMESPACE_EXTRA: Final = "beside"
@@ -57,7 +58,6 @@ class ToolNames:
 
 
 def tool_names(tools: tuple[Tool, ...]) -> ToolNames:
-    """Return the names of a request's tools."""
     return toolkit(tools).derive_from_all(ToolNames)
 
 
@@ -139,15 +139,14 @@ def decode_choice(value: JSONValue, parallel: JSONValue, tools: Sequence[Tool]) 
     listed = array_field(body.get("tools"), "tool_choice.tools")
     if not listed:
         raise UsageError("`tool_choice.tools` must name at least one tool")
-    allowed = (_tool_name(item, f"tool_choice.tools[{at}]") for at, item in enumerate(listed))
+    allowed = (_tool_name(item, path) for item, path in objects_field(listed, "tool_choice.tools"))
     return ToolChoice(
         choice_mode(body.get("mode"), "tool_choice.mode"), tuple(map(names.flat, allowed)), parallel_calls
     )
 
 
-def _tool_name(value: JSONValue, path: str) -> str:
+def _tool_name(tool: JSONObject, path: str) -> str:
     """Return the tool name N from {"type": T, "name": N} or, in the older API, {"type": T, T: {"name": N}}."""
-    tool = object_field(value, path)
     kind = text_field(tool.get("type"), f"{path}.type") or "function"
     if kind not in _NAMED_KINDS:
         return kind

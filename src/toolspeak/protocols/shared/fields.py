@@ -174,14 +174,11 @@ _MAX_KEY_CHARS = 80
 
 
 def _check_unique_keys(body: bytes, value: JSONValue) -> None:
-    """Reject a body with duplicate keys. `value` is the parsed body.
+    """Raise UsageError if a body contains duplicate keys. `value` is the parsed body.
 
     Parsers disagree on which of two values they use, so toolspeak and the upstream could see different requests.
     msgspec silently drops all but the last value, so the value is encoded again and compared with the body. Each check
     is slower and more accurate than the previous one; most bodies pass the first.
-
-    Raises:
-        UsageError: an object contains a duplicate key.
     """
     encoded = _encode(value)
     if encoded == body or msgspec.json.format(body, indent=-1) == encoded or _same_colon_count(body, encoded):

@@ -10,20 +10,15 @@ from ...core.types import JSONObject
 from ...errors import ToolspeakError, UpstreamError
 from .fields import error_value, failure_from, http_status, shorten, to_wire
 
-_TYPES = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    403: "permission_error",
-    404: "not_found_error",
-    422: "invalid_request_error",
-    429: "rate_limit_error",
-    504: "timeout_error",
-}
+_TYPES = (
+    dict.fromkeys((400, 422), "invalid_request_error")
+    | {401: "authentication_error", 403: "permission_error", 404: "not_found_error"}
+    | {429: "rate_limit_error", 504: "timeout_error"}
+)
 _WORD_BOUNDARY = re.compile(r"(?<!^)(?=[A-Z])")
 
 
 def error_of(failure: Failure) -> JSONObject:
-    """Convert a `Failure` to an error object."""
     kind = "timeout_error" if failure.kind == "timeout" else _TYPES.get(failure.status, "upstream_error")
     return _error(failure.message, failure, kind, failure.kind)
 

@@ -1,8 +1,9 @@
 """Base class of reply decoders: detects whether a reply is a stream, and collects events.
 
-Codecs derive from `BaseReplyDecoder` and handle single events, non-streamed replies and the end of a reply. Within a
-read, adjacent deltas of the same kind are joined. Unreadable events are counted, and each note is emitted only once.
-After `capture_raw`, events are returned together with their raw bytes (see `passthrough_bytes`).
+Codecs derive from `BaseReplyDecoder` and handle single events, non-streamed replies and the end of a reply. Invalid
+input never raises an exception: it produces a note or a `Failure`. Within a read, adjacent deltas of the same kind are
+joined. Unreadable events are counted, and each note is emitted only once. After `capture_raw`, events are returned
+together with their raw bytes (see `passthrough_bytes`).
 """
 
 from abc import ABC, abstractmethod

@@ -1,14 +1,15 @@
 """Base class of reply encoders: the state that all protocols need, and how a stream ends."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import TypeAlias
 
-from ...core.events import CallArgs, CallEnd, CallStart, Event, Failure, Finish, FinishReason, UsageSeen
+from ...core.events import Event, Failure, Finish, FinishReason, UsageSeen
 from ...core.types import JSONObject, Usage
 
-#: An event that is part of a call.
-CallEvent: TypeAlias = CallStart | CallArgs | CallEnd
-
+#: What toolspeak adds to a reply, and the events of a reply in their order.
+Extra: TypeAlias = JSONObject | None
+Events: TypeAlias = Sequence[Event]
 #: Failure of a reply whose finish reason is `error`, if the reply does not say more.
 FAILED_TURN = Failure("the turn failed")
 

@@ -25,7 +25,7 @@ from ...core.types import (
 )
 from ...errors import UsageError
 from .fields import ROUTING_FIELDS, filled, read_arguments, without
-from .validation import array_field, name_field, object_field, text_field
+from .validation import array_field, name_field, object_field, objects_field, text_field
 
 #: Field that contains the image detail level in OpenAI's protocols.
 DETAIL: Final = "detail"
@@ -184,9 +184,7 @@ def _merge_value(existing: JSONValue, value: JSONValue) -> JSONValue:
 
 def declared_tools(value: JSONValue) -> Iterator[tuple[JSONObject, tuple[Tool, ...]]]:
     """Yield each declaration in OpenAI-style `tools` together with the tools that it defines."""
-    for at, item in enumerate(array_field(value, "tools")):
-        path = f"tools[{at}]"
-        declared = object_field(item, path)
+    for declared, path in objects_field(value, "tools"):
         if text_field(declared.get("type"), f"{path}.type") == _NAMESPACE:
             _check_namespace(declared, path)
         elif declared.get("type", "") is None:
@@ -212,9 +210,8 @@ def choice_mode(value: JSONValue, path: str) -> Literal["auto", "none", "require
 
 def _check_namespace(declared: JSONObject, path: str) -> None:
     name_field(declared, path)
-    for at, inner in enumerate(array_field(declared.get("tools"), f"{path}.tools")):
-        where = f"{path}.tools[{at}]"
-        if text_field(object_field(inner, where).get("type"), f"{where}.type") == _NAMESPACE:
+    for inner, where in objects_field(declared.get("tools"), f"{path}.tools"):
+        if text_field(inner.get("type"), f"{where}.type") == _NAMESPACE:
             raise UsageError(f"`{where}.type` is `{_NAMESPACE}`, but namespaces cannot be nested")
 
 

@@ -1,11 +1,20 @@
 """Values that clients send again and again: agents repeat the whole conversation with every request.
 
 A `ResentValues` maps the bytes of a JSON value to its decoded form, so each message is decoded only once. It can also
-keep the bytes that a decoded value has in a request to an upstream.
+keep the bytes that a decoded value has in a request to an upstream. `cached_tools` caches decoded tool declarations:
+equal declarations yield the same tuple object, so derived data can be cached by object identity (see
+`core.parsing.tool_index`). Tools are immutable and therefore safe to share.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Generic, TypeVar
+from functools import wraps
+from typing import Generic, TypeAlias, TypeVar
+
+import msgspec
+
+from ...core.bounded_cache import BoundedCache
+from ...core.schema.json_values import encode_json
+from ...core.types import JSONValue, Tool, is_array
 
 T = TypeVar("T")
 
@@ -56,7 +65,6 @@ class ResentValues(Generic[T]):
         return [look_up(data) or self.get(data) for data in values]
 
     def wires(self, values: Iterable[T]) -> list[bytes]:
-        """Return `wire` of each value."""
         look_up = self._young.wires.get
         return [entry[1] if (entry := look_up(id(value))) is not None else self.wire(value) for value in values]
 
@@ -76,3 +84,35 @@ class ResentValues(Generic[T]):
             self._old, self._young = self._young, _Generation()
         self._young.size += size + ENTRY_BYTES
         return self._young
+
+
+#: Limits for one entry and for all entries of a protocol, in bytes of JSON (about a fifth of the memory used). Coding
+#: agents send up to 75 kB. The size is limited, not the number of entries, because clients can send tools of any size.
+MAX_CACHED_BYTES, MAX_CACHED_TOTAL = 256 * 1024, 2 * 1024 * 1024
+
+_Decode: TypeAlias = Callable[[JSONValue], tuple[Tool, ...]]
+
+
+def cached_tools(decode: _Decode) -> _Decode:
+    """Decorator that adds a cache to the decoder of a `tools` field."""
+    cache: BoundedCache[bytes, tuple[Tool, ...]] = BoundedCache(MAX_CACHED_TOTAL)
+
+    @wraps(decode)
+    def decode_cached(value: JSONValue) -> tuple[Tool, ...]:
+        key = _cache_key(value)
+        cached = cache.get(key)
+        if cached is not None:
+            return cached
+        tools = decode(value)
+        # Cache only plain JSON, because different Python values can encode to the same bytes.
+        if tools and key and msgspec.json.decode(key) == value:
+            cache.keep(key, tools, len(key))
+        return tools
+
+    return decode_cached
+
+
+def _cache_key(value: JSONValue) -> bytes:
+    """Return the encoded declarations as the cache key, or empty bytes if they cannot be cached."""
+    key = encode_json(value) if is_array(value) else None  # if it cannot be encoded, the decoder reports the error
+    return key if key is not None and len(key) <= MAX_CACHED_BYTES else b""

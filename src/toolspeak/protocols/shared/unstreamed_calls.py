@@ -5,11 +5,10 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from ...core.events import CallArgs, CallEnd, CallStart, Event, OpaqueSeen
+from ...core.events import CallArgs, CallEnd, CallEvent, CallStart, Event, OpaqueSeen
 from ...core.types import JSONValue, Message, Note, Opaque, Request, ToolCall, is_object
 from .fields import MAX_CALLS, read_json, shorten, text_or_empty, to_wire
 from .reply_decoder import BaseReplyDecoder
-from .reply_encoder import CallEvent
 
 _GENERATED_ID = "unnamed_call_"
 #: Prefixes of ids that toolspeak generates for calls without an id. These ids are never sent, because an upstream that

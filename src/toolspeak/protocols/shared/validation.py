@@ -1,5 +1,6 @@
 """Validation of request fields. Every error names the invalid field."""
 
+from collections.abc import Iterator
 from math import isfinite
 
 from ...core.types import JSONObject, JSONValue, is_array, is_object
@@ -66,6 +67,12 @@ def object_field(value: JSONValue, path: str) -> JSONObject:
     if is_object(value):
         return value
     raise type_error(path, "an object", value)
+
+
+def objects_field(value: JSONValue, path: str) -> Iterator[tuple[JSONObject, str]]:
+    """Validate an optional list of objects. Yield each with its path."""
+    for at, item in enumerate(array_field(value, path)):
+        yield object_field(item, f"{path}[{at}]"), f"{path}[{at}]"
 
 
 def texts_field(value: JSONValue, path: str) -> tuple[str, ...]:
