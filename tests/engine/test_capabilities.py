@@ -97,7 +97,7 @@ def test_what_is_unknown_has_no_native_calling(known: Capabilities, provider: st
     found = known.find(provider, "gpt-4")
     assert brief(found) == ("none", "unknown")
     assert found.profile == Profile()
-    assert found.why.endswith("so native calling is not assumed")
+    assert found.why.startswith("nothing is known about ")
 
 
 def test_the_default_profile_takes_nothing_for_granted():
@@ -373,7 +373,7 @@ def test_sources_beat_each_other_in_order_whatever_their_scope(known: Capabiliti
     assert brief(known.find("groq", "m")) == ("none", "config.model")
     known.configure(("config", user), ("env", environment))
     found = known.find("groq", "m")
-    assert (*brief(found), found.why) == ("advanced", "env.provider", "set by the environment for provider `groq`")
+    assert (*brief(found), found.why) == ("advanced", "env.provider", "set in the environment for provider `groq`")
     known.override_provider("groq", "openai")
     assert brief(known.find("groq", "m")) == ("openai", "override.provider")
 
@@ -381,7 +381,7 @@ def test_sources_beat_each_other_in_order_whatever_their_scope(known: Capabiliti
 def test_configured_upstreams_are_told_by_their_url(known: Capabilities):
     known.configure(("config", Overrides(upstreams={"http://h:1/v1/": {"capability": "openai"}})))
     found = known.find("any", "m", "http://h:1/v1")
-    assert (*brief(found), found.why) == ("openai", "config.upstream", "set by the configuration for this base URL")
+    assert (*brief(found), found.why) == ("openai", "config.upstream", "set in the configuration for this base URL")
 
 
 def test_the_shared_overrides_are_those_of_the_process(monkeypatch: pytest.MonkeyPatch):
@@ -463,12 +463,12 @@ def test_a_table_is_put_before_the_one_there_is(known: Capabilities):
             "[[families]]\nname = 'x'\nwords = []\ncapability = 'none'",
             "`capability` is not allowed in the file, families",
         ),
-        ("[providers.x]\ncapability = 'some'", "`capability` in the file, providers.`x` cannot be `some`"),
+        ("[providers.x]\ncapability = 'some'", "`capability` in the file, [providers.x] cannot be `some`"),
         (
             "[providers.x]\nhosts = 1",
-            "`hosts` in the file, providers.`x` cannot be `1` (use a list; each item must be a string)",
+            "`hosts` in the file, [providers.x] cannot be `1` (use a list; each item must be a string)",
         ),
-        ("[models.'a:b']\ncolour = 1", "unknown setting `colour` in the file, models.`a:b`"),
+        ("[models.'a:b']\ncolour = 1", "unknown setting `colour` in the file, [models.a:b]"),
     ],
 )
 def test_a_bad_table_is_refused_with_the_place(text: str, message: str):
@@ -573,3 +573,9 @@ def test_what_was_learned_applies_only_where_it_is_passed_in():
 def test_the_provider_at_a_url_is_the_one_whose_host_it_is(url: str, name: str | None):
     row = Capabilities().provider_at(url)
     assert (row.name if row is not None else None) == name
+
+
+def test_the_names_of_providers_include_their_other_names():
+    names = Capabilities().provider_names
+    assert {"openai", "embedded", "ollama"} <= {*names}
+    assert all(Capabilities().provider(name) is not None for name in names)

@@ -46,6 +46,7 @@ from toolspeak.core.events import (
     fold,
 )
 from toolspeak.core.types import Message, Request, TextPart, Tool, ToolCall, ToolChoice, ToolResult, Usage
+from toolspeak.dialects.registry import render_calls
 from toolspeak.engine.planning.capabilities import Profile
 from toolspeak.engine.planning.strategy import Settings
 from toolspeak.engine.turn.actions import AskUpstream, Done
@@ -53,6 +54,29 @@ from toolspeak.engine.turn.engine import Engine
 from toolspeak.engine.turn.output_gate import OutputGate
 from toolspeak.engine.turn.request_builder import RequestBuilder
 from toolspeak.errors import UsageError
+
+# ---- examples
+
+
+@pytest.mark.parametrize("chunk", [0, 7])
+@check_each("kind", ["inline", "decision", "envelope"])
+def test_a_call_with_the_placeholders_of_an_example_is_asked_for_again(kind: Any, chunk: int):
+    """A model that repeats the example call, word by word, has not called anything."""
+    parameters: Any = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    weather, example = Tool("get_weather", parameters=parameters), ToolCall("get_weather", {"city": "example city"})
+    copy = render_calls("action" if kind == "inline" else kind, [example], NONCE)
+    settings = Settings(mode="force", plan=kind, retries=2)
+
+    def ask(question: str) -> tuple[Any, int]:
+        engine = engine_for([user(question)], [weather], settings)
+        events, _, asked = carry_out(engine, lambda request: copy, chunk)
+        return fold(events).calls, len(asked)
+
+    calls, requests = ask("What is the weather in Oslo?")
+    assert not calls and requests > 1
+    if kind != "decision":  # a decision must not repeat any example
+        assert ask("What is the weather in example city?")[0][0].arguments == {"city": "example city"}
+
 
 # ---- modes
 

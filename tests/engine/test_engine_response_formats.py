@@ -424,7 +424,7 @@ def test_after_the_last_retry_the_models_own_text_is_returned_with_a_warning():
     assert (turned.reply.text, turned.reply.finish_reason, turned.outcome.requests) == (REFUSAL, "stop", 3)
     assert turned.outcome.warnings == (
         "tool calls emulated",
-        "no usable tool call after 3 requests: refusal: no tools (en)",
+        "no usable tool call after 3 requests: refusal: it says that it has no tools",
     )
     assert turned.notes.count("retry_refusal") == 2
 
@@ -511,7 +511,7 @@ def test_a_native_call_in_place_of_a_written_one_counts_unless_marks_are_strict(
         ([ANSWER], {"settings": Settings(mode="off")}, "the model answered without calling a tool"),
         ([ANSWER], {"choice": ToolChoice("none")}, "`tool_choice` is none"),
         ([[Failure("gone")]], {}, "the upstream failed: gone"),
-        ([REFUSAL], {}, "the model refused: no tools (en)"),
+        ([REFUSAL], {}, "the model refused: it says that it has no tools"),
         ([UNSAFE], {"choice": ToolChoice("required")}, "a call was required, but there was none: the model declined"),
         ([finished(TextDelta("Once upon a"), reason="length")], {}, "the answer was cut off by the token limit"),
         ([ANSWER], {}, "the model answered without calling a tool"),

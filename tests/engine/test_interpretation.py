@@ -33,6 +33,7 @@ from toolspeak.core.types import (
     Options,
     Request,
     ResponseFormat,
+    TextPart,
     Tool,
     ToolCall,
     ToolChoice,
@@ -143,6 +144,22 @@ def test_answers_that_may_describe_a_call_are_interpreted(answer: str):
 )
 def test_other_answers_are_not(answer: Any):
     assert "interpretation" not in phases(interpreted(answer, NOTHING, settings=ONCE))
+
+
+@pytest.mark.requirement("E6")
+@check_each(
+    ("request", "interprets"),
+    [
+        ("How is the weather in Oslo?", True),
+        ("Show me how a YAML file could look.", False),
+        ("Please write yaml for it", False),
+        ("Is yamls a word?", True),
+    ],
+)
+def test_code_in_a_language_that_the_user_named_is_not_interpreted(request: str, interprets: bool):
+    sample = "Here:\n```yaml\ntool: get_weather\ncity: Oslo\n```"
+    made = interpreted(sample, NOTHING, messages=[user(request)], settings=ONCE)
+    assert ("interpretation" in phases(made)) is interprets
 
 
 def test_a_report_on_results_is_not_interpreted_unless_it_names_a_tool():
@@ -354,6 +371,23 @@ def test_a_call_without_values_must_be_named():
 def test_a_call_that_was_already_made_is_not_made_again():
     answer = "I used read_file with the path a.md."
     assert reads("It is empty.", ("read_file", {"path": "a.md"}), answer).calls == []
+
+
+@check_each(
+    ("earlier", "calls"),
+    [
+        ({"path": "notes.md"}, []),
+        ({"path": "notes.md", "force": True, "reason": "old"}, []),
+        ({"path": "other.md"}, [DELETE]),
+    ],
+)
+def test_a_report_of_what_was_done_in_an_earlier_turn_does_it_not_again(earlier: dict[str, Any], calls: list[Any]):
+    made = Message("assistant", calls=(ToolCall("delete_file", earlier, "1"),))
+    result = Message("tool", results=(ToolResult("1", "ok", "delete_file"),))
+    asked = [user("Tidy up."), made, result, Message("assistant", (TextPart("Done."),)), user("What did you do?")]
+    answer = "I called delete_file with path notes.md."
+    turn = interpreted(answer, envelope("", DELETE), ANSWER, messages=asked, tools=[*TOOLS, *FILES], settings=ONCE)
+    assert turn.calls == calls
 
 
 @given(st.text(min_size=1, max_size=60), st.data())

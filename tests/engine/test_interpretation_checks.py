@@ -75,6 +75,13 @@ def test_a_string_must_stand_in_the_answer(answer: str, value: str, stands: bool
         ("wait(unit=metric tons", "metric_tons", True),
         ("send to ana, the subject is a subject", "a subject", True),
         ('the subject is "sub', "sub", False),
+        ("<send><to>ana</to><subject>New Yo", "New Yo", False),
+        ("<send><to>ana</to><subject>New Yo", "ana", True),
+        ("<send><to>ana</to><subject>New York</subject>", "New York", True),
+        ("```yaml\ntool: send\nto: ana\nsubject: New Yo", "New Yo", False),
+        ("```yaml\ntool: send\nto: ana\nsubject: New Yo", "ana", True),
+        ("```yaml\ntool: send\nto: ana\nsubject: New York\n```", "New York", True),
+        ("```yaml\ntool: send\nsubject: New York\n", "New York", True),
     ],
 )  # fmt: skip
 def test_a_value_at_the_end_of_an_unfinished_call_may_be_cut(answer: str, value: object, stands: bool):

@@ -111,6 +111,14 @@ def test_a_contract_tells_what_it_costs_and_which_tools_it_speaks_of():
     assert asked.readable_tools[:-1] == many
 
 
+def test_the_tools_take_at_most_half_of_a_known_context_window():
+    many = tuple(Tool(f"tool_{at}", "Does something useful. " * 10, CITY) for at in range(300))
+    for window, most in ((0, 8000), (4096, 2048), (100_000, 8000)):
+        asked = asking(tools=many, settings=FORCE, profile=Profile(context_window=window))
+        asked.build("inline")
+        assert most / 2 < asked.contract_tokens <= most
+
+
 # ---- phases
 
 

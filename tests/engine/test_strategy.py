@@ -95,7 +95,7 @@ def test_auto_is_native_where_the_model_can(found: ProfileMatch):
     made = plan(request(), found, Settings())
     assert brief(made) == ("native", "table.provider")
     assert made.native
-    assert made.why == f"native calling ({found.profile.capability}): the table says so"
+    assert made.why == "native tool calls: the table says so"
 
 
 @pytest.mark.requirement("A5", "D6")
@@ -103,7 +103,7 @@ def test_auto_emulates_where_nothing_is_known():
     made = plan(request(), NONE, Settings())
     assert brief(made) == ("inline", "unknown")
     assert (made.native, made.emulation, made.second) == (False, "inline", "")
-    assert made.why == "no native calling: nothing is known"
+    assert made.why == "no native tool calls: nothing is known"
 
 
 @pytest.mark.requirement("D7")
@@ -301,7 +301,7 @@ def test_a_dialect_without_a_place_for_the_nonce_has_fixed_marks(monkeypatch: py
     silent = Dialect("silent", frozenset({"action"}), lambda calls, nonce: json_list(calls, None))
     monkeypatch.setitem(table.DIALECTS, "silent", silent)
     made = plan(request(), NONE, Settings(dialect="silent"))
-    assert (made.marks, made.why) == ("fixed", "no native calling: nothing is known")
+    assert (made.marks, made.why) == ("fixed", "no native tool calls: nothing is known")
     made = plan(request(), NONE, Settings(dialect="silent", marks="nonce"))
     assert made.marks == "fixed"
     assert made.why.endswith("; the dialect does not support the requested nonce")
@@ -417,7 +417,7 @@ def test_strategy_obeys_settings_and_overrides():
     known.override_model("deepinfra:new-model", "none")
     assert strategy("deepinfra:new-model", known=known) == Strategy(
         False, "none", "inline", "override.model",
-        "no native calling: set by an override for model `deepinfra:new-model`",
+        "no native tool calls: set by an override for model `deepinfra:new-model`",
     )  # fmt: skip
     assert strategy("openai:gpt-4", settings=Settings(mode="force")).plan == "inline"
 

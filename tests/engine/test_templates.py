@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.cases import check_each, size
 from toolspeak.core.schema.argument_schema import ArgumentSchema
 from toolspeak.core.types import Tool
-from toolspeak.engine.prompting.templates import TEMPLATES, example_of, fill, template_text
+from toolspeak.engine.prompting.templates import TEMPLATES, copied_placeholders, example_of, fill, template_text
 from toolspeak.errors import UsageError
 
 
@@ -131,6 +131,26 @@ def test_odd_schemas_give_no_example_or_one_that_fits():
     assert example_of([Tool("f", parameters={"required": ["x"]})]) is not None
     assert example_of([Tool("f", parameters={"type": "object", "anyOf": []})]) is not None
     assert example_of([Tool("f", parameters={"type": "object", "not": {}})]) is None
+
+
+@check_each(
+    ("given", "copied"),
+    [
+        ({"city": "example city"}, ["example city"]),
+        ({"city": "example city", "unit": "c", "to": {"name": "example name"}}, ["example city", "example name"]),
+        ({"to": {"name": "example name"}}, ["example name"]),
+        ({"city": "Oslo", "unit": "c"}, []),
+        ({"city": "example city", "unit": "f"}, []),
+        ({"city": "example city", "note": "example note"}, []),
+        ({"to": {}}, []),
+        ({"unit": "c"}, []),
+        ({}, []),
+    ],
+)
+def test_a_call_is_a_copy_if_all_its_arguments_are_those_of_the_example(given: Any, copied: list[str]):
+    person = {"type": "object", "properties": {"name": TEXT}, "required": ["name"]}
+    weather = tool(None, "get_weather", city=TEXT, unit={"enum": ["c", "f"]}, to=person)
+    assert copied_placeholders(weather, given) == copied
 
 
 # ---- templates

@@ -42,7 +42,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.append(tool.name)
         return signature(tool, *rung)
 
-    monkeypatch.setattr(module, "signature", counted)
+    monkeypatch.setattr(signatures, "signature", counted)
     return names
 
 

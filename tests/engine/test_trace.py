@@ -22,7 +22,7 @@ REFUSED = AttemptTrace(
     notes=(),
     finish_reason="stop",
     usage=Usage(3, 4),
-    fault=Fault("refusal", "no tools (en)"),
+    fault=Fault("refusal", "it says that it has no tools"),
 )
 CALLED = AttemptTrace(
     phase="inline",
@@ -43,7 +43,7 @@ def test_a_turn_is_told_line_by_line():
         "request 1 (inline): stop, 16 characters",
         "  user: Weather?",
         "  answer: I have no tools.",
-        "  retried: refusal no tools (en)",
+        "  retried: refusal it says that it has no tools",
         "request 2 (inline): stop, 50 characters",
         "  user: Weather?",
         f"  answer: {'x' * 50}",
@@ -67,8 +67,8 @@ def test_only_an_attempt_behind_which_another_of_its_kind_stands_was_asked_again
     final = msgspec.structs.replace(CALLED, phase="final")
     lines = Trace("p", "r", "w", (REFUSED, REFUSED, final)).lines()
     assert [line for line in lines if "refusal" in line] == [
-        "  retried: refusal no tools (en)",
-        "  gave up: refusal no tools (en)",
+        "  retried: refusal it says that it has no tools",
+        "  gave up: refusal it says that it has no tools",
     ]
 
 

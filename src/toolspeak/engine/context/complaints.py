@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import msgspec
 
 from ...core.events import Failure
-from ..data_files import read_toml
+from .. import read_toml
 
 #: Statuses of such errors. 0 and 200: an error without a status, or inside a stream. 429 is left out, because a rate
 #: limit passes by itself.

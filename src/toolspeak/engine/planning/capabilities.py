@@ -15,7 +15,7 @@ import msgspec
 from ...core.text import suggestion
 from ...core.types import JSONObject, JSONValue, is_array, is_object, require
 from ...errors import ConfigError
-from ..data_files import read_toml
+from .. import read_toml
 
 Capability: TypeAlias = Literal["none", "openai", "advanced"]
 Constraint: TypeAlias = Literal["", "openai_strict", "json_schema", "gbnf", "lark"]
@@ -209,6 +209,9 @@ def check_fields(
             values[name] = msgspec.convert(value, hints[name])
         except msgspec.ValidationError:
             hint = f"use {describe_type(hints[name])}"
+            choices = without_bounds(hints[name])
+            if get_origin(choices) is Literal:
+                hint = suggestion(str(value), get_args(choices), hint)
             raise ConfigError(f"`{name}` in {where} cannot be `{value!s:.80}`", hint=hint) from None
     # In settings, an empty dialect or `auto` means the dialect of the profile.
     if dialects and "dialect" in values and (kind is Profile or values["dialect"] not in ("", "auto")):
@@ -275,7 +278,7 @@ def read_table(source: str | Mapping[str, JSONValue], where: str, *, dialects: b
         name.lower(): _provider(name, row, where, dialects) for name, row in _tables(source, "providers", where)
     }
     models = {
-        name.lower(): check_fields(Profile, row, f"{where}, models.`{name}`", dialects=dialects)
+        name.lower(): check_fields(Profile, row, f"{where}, [models.{name}]", dialects=dialects)
         for name, row in _tables(source, "models", where)
     }
     families = source.get("families", [])
@@ -293,7 +296,7 @@ def _tables(source: Mapping[str, JSONValue], key: str, where: str) -> Iterator[t
 
 
 def _provider(name: str, row: JSONObject, where: str, dialects: bool) -> Provider:
-    where = f"{where}, providers.`{name}`"
+    where = f"{where}, [providers.{name}]"
     own, rest = _split_fields(row, _ProviderRow)
     fields = check_fields(Profile, rest, where, dialects=dialects)
     return Provider(name=name.lower(), fields=fields, **check_fields(_ProviderRow, own, where))
@@ -421,6 +424,10 @@ class Capabilities:
         """Return the provider's row, or None if it is not in the table."""
         return self._table.providers.get(self.canonical(name))
 
+    @property
+    def provider_names(self) -> tuple[str, ...]:
+        return (*self._table.providers, *self._aliases)
+
     def provider_at(self, base_url: str) -> Provider | None:
         """Return the provider to whose hosts a URL belongs. Self-hosted software may be on any host."""
         rows = (row for row in self._table.providers.values() if "*" not in row.hosts)
@@ -453,17 +460,12 @@ class Capabilities:
 
     def configure(self, *sources: tuple[str, Overrides]) -> None:
         """Replace the overrides from the configuration. Later sources take precedence."""
-        self._configured = tuple(
-            (
-                source,
-                Overrides(
-                    _rekey(overrides.providers, self.canonical),
-                    _rekey(overrides.upstreams, _normalised_url),
-                    _rekey(overrides.models, self.model_key),
-                ),
-            )
-            for source, overrides in sources
-        )
+
+        def canonical(rows: Overrides) -> Overrides:
+            scopes = (_rekey(rows.providers, self.canonical), _rekey(rows.upstreams, _normalised_url))
+            return Overrides(*scopes, _rekey(rows.models, self.model_key))
+
+        self._configured = tuple((source, canonical(overrides)) for source, overrides in sources)
         self._cache.clear()
 
     def set_measured(
@@ -522,31 +524,30 @@ class Capabilities:
 
     def _from_table(self, row: Provider | None, provider: str, name: str, base_url: str) -> Iterator[_ProfileLayer]:
         if row is None:
-            reason = f"provider `{provider}` is not in the profile table" if provider else "the model has no provider"
-            yield _ProfileLayer("unknown", {}, f"{reason}, so native calling is not assumed")
+            unknown = f"about provider `{provider}`" if provider else "about a model without a provider"
+            yield _ProfileLayer("unknown", {}, f"nothing is known {unknown}")
             return
         if not row.owns(base_url):
-            why = f"this base URL is not a host of `{row.name}`"
-            yield _ProfileLayer("foreign_host", {}, why)
+            yield _ProfileLayer("foreign_host", {}, "nothing is known about the server at this base URL")
             return
-        yield _ProfileLayer("table.provider", row.fields, f"set by the table for provider `{row.name}`")
+        yield _ProfileLayer("table.provider", row.fields, f"known for provider `{row.name}`")
         if pattern := best_pattern(self._table.models, name):
-            yield _ProfileLayer("table.model", self._table.models[pattern], f"set by the table for model `{pattern}`")
+            yield _ProfileLayer("table.model", self._table.models[pattern], f"known for model `{pattern}`")
 
 
 def _override_layers(
     source: str, overrides: Overrides, provider: str, name: str, base_url: str
 ) -> Iterator[_ProfileLayer]:
     """Yield the overrides from one source, in increasing order of precedence."""
-    origin = {"override": "an override", "env": "the environment"}.get(source, "the configuration")
+    origin = {"override": "by an override", "env": "in the environment"}.get(source, "in the configuration")
     if provider in overrides.providers:
         yield _ProfileLayer(
-            f"{source}.provider", overrides.providers[provider], f"set by {origin} for provider `{provider}`"
+            f"{source}.provider", overrides.providers[provider], f"set {origin} for provider `{provider}`"
         )
     if base_url and (url := _normalised_url(base_url)) in overrides.upstreams:
-        yield _ProfileLayer(f"{source}.upstream", overrides.upstreams[url], f"set by {origin} for this base URL")
+        yield _ProfileLayer(f"{source}.upstream", overrides.upstreams[url], f"set {origin} for this base URL")
     if pattern := best_pattern(overrides.models, name):
-        yield _ProfileLayer(f"{source}.model", overrides.models[pattern], f"set by {origin} for model `{pattern}`")
+        yield _ProfileLayer(f"{source}.model", overrides.models[pattern], f"set {origin} for model `{pattern}`")
 
 
 def _fields(what: Capability | Profile | Mapping[str, JSONValue], where: str) -> JSONObject:

@@ -44,15 +44,9 @@ _BUDGET = 2000
 #: Maximum length of an upstream's error message, in characters.
 _MAX_DETAIL = 160
 
-TOOL = Tool(
-    "lookup_code",
-    "Look up the code of one item in the stock list.",
-    {
-        "type": "object",
-        "properties": {"item": {"type": "string", "description": "The name of the item."}},
-        "required": ["item"],
-    },
-)
+_ITEM: JSONObject = {"type": "string", "description": "The name of the item."}
+_SCHEMA: JSONObject = {"type": "object", "properties": {"item": _ITEM}, "required": ["item"]}
+TOOL = Tool("lookup_code", "Look up the code of one item in the stock list.", _SCHEMA)
 
 
 class LookupTask(msgspec.Struct, frozen=True):

@@ -3,7 +3,7 @@
 This module performs no I/O, and there is a plan for every request: an unknown model gets its tools in the prompt.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Annotated, Literal, NamedTuple, TypeAlias
 
@@ -11,6 +11,7 @@ import msgspec
 
 from ...core.parsing.acceptance import Policy
 from ...core.types import Request, Tool, ToolCall, require
+from .. import read_toml
 from ..prompting.tool_use_detection import has_tool_history
 from .capabilities import (
     Capabilities,
@@ -194,6 +195,8 @@ class _Situation(NamedTuple):
 
 #: A request with one function.
 _EXAMPLE = _Situation(tools=True, functions=True, history=False, choice="auto", demands=False, stream=False)
+#: What each plan does, for people.
+PLAN_TEXTS: Mapping[str, str] = read_toml("planning/plan_texts.toml", dict[str, str])
 #: Plans that send the tools to the upstream natively.
 _NATIVE = frozenset({"pass", "native", "fallback"})
 
@@ -299,7 +302,7 @@ def _decide(situation: _Situation, match: ProfileMatch, settings: Settings) -> _
         case "force":
             return _emulated(situation, match, settings, "mode.force", "mode is force")
         case "auto" if match.profile.capability == "none":
-            return _emulated(situation, match, settings, match.rule, f"no native calling: {match.why}")
+            return _emulated(situation, match, settings, match.rule, f"no native tool calls: {match.why}")
         case "auto" if situation.demands and not match.profile.required and situation.functions:
             why = "the request demands a call, and the upstream does not enforce that"
             return _emulated(situation, match, settings, "required", why)
@@ -309,7 +312,7 @@ def _decide(situation: _Situation, match: ProfileMatch, settings: Settings) -> _
 
 def _native(situation: _Situation, match: ProfileMatch, settings: Settings) -> _Decision:
     """Decide for native tool calling, unless that is in doubt and tools can be sent both natively and in the prompt."""
-    why = f"native calling ({match.profile.capability}): {match.why}"
+    why = f"native tool calls: {match.why}"
     doubtful = _emulated(situation, match, settings, match.rule, f"in doubt: {why}")
     if _tries_native(doubtful, situation, settings):
         return doubtful

@@ -15,7 +15,7 @@ import msgspec
 from ...core.schema.argument_schema import ArgumentSchema
 from ...core.types import JSONObject, JSONValue, Tool, ToolCall, is_array, is_object
 from ...errors import SchemaError, UsageError
-from ..data_files import read_toml
+from .. import read_toml
 from .escaping import one_line
 from .tool_listing import resolve
 
@@ -28,18 +28,17 @@ MAX_DEPTH = 4
 #: Maximum length of a parameter name in an example string.
 MAX_WORDS = 40
 
+#: The first word of strings that stand for a value, and such strings in JSON.
+_EXAMPLE = "example "
+_placeholders = re.compile(rf'"({_EXAMPLE}[^"\\]+)"').findall
+
 #: Sample values for string formats. Hosts and addresses are reserved for documentation (RFC 2606, RFC 5737).
-_FORMATS = {
-    "date": "2001-02-03",
-    "date-time": "2001-02-03T04:05:06Z",
-    "time": "04:05:06Z",
-    "email": "someone@example.com",
-    "uri": "https://example.com/example",
-    "url": "https://example.com/example",
-    "hostname": "host.example.com",
-    "ipv4": "192.0.2.1",
-    "uuid": "00000000-0000-4000-8000-000000000000",
-}
+_FORMATS = (
+    {"date": "2001-02-03", "date-time": "2001-02-03T04:05:06Z", "time": "04:05:06Z"}
+    | dict.fromkeys(("uri", "url"), "https://example.com/example")
+    | {"email": "someone@example.com", "hostname": "host.example.com", "ipv4": "192.0.2.1"}
+    | {"uuid": "00000000-0000-4000-8000-000000000000"}
+)
 
 
 class PromptTemplate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -115,6 +114,16 @@ def placeholder_call(tool: Tool) -> ToolCall:
     return ToolCall(tool.name, _ExampleBuilder(tool.parameters).required_arguments())
 
 
+def copied_placeholders(tool: Tool, arguments: JSONValue) -> list[str]:
+    """Return the placeholders among arguments that are all those of the tool's example; none if one differs."""
+    values = arguments.values() if is_object(arguments) else ()
+    if not any(is_object(each) or is_array(each) or str(each).startswith(_EXAMPLE) for each in values):
+        return []
+    example = _ExampleBuilder(tool.parameters).arguments()
+    is_copy = is_object(arguments) and all(name in example and example[name] == arguments[name] for name in arguments)
+    return _placeholders(msgspec.json.encode(arguments).decode()) if is_copy else []
+
+
 def _try(tool: Tool) -> Example | None:
     builder = _ExampleBuilder(tool.parameters)
     arguments = builder.arguments()
@@ -181,7 +190,7 @@ class _ExampleBuilder:
         if isinstance(form, str) and form in _FORMATS:
             return _FORMATS[form]
         limit = body.get("maxLength")
-        words = f"example {one_line(name, MAX_WORDS).replace('_', ' ')}"
+        words = f"{_EXAMPLE}{one_line(name, MAX_WORDS).replace('_', ' ')}"
         if isinstance(limit, int) and len(words) > limit:
             return words[: max(0, limit)]
         self.distinct = True

@@ -18,18 +18,9 @@ from ...core.parsing.tool_index import TEACHABLE
 from ...core.text import estimate_tokens
 from ...core.types import Note, Tool, ToolCall, is_object
 from ...errors import UsageError
+from . import tool_listing as listing
 from .escaping import display_name, is_plain_name
 from .templates import Example, example_of
-from .tool_listing import (
-    MAX_LITERAL,
-    ListingDetail,
-    ListingStyle,
-    Vocabulary,
-    declared_texts,
-    relevance,
-    signature,
-    vocabulary,
-)
 
 #: Maximum JSON size of the tools in one cache entry, and in all of them. Coding agents send up to 75 kB.
 MAX_CACHED_BYTES, MAX_CACHED_TOTAL = 256 * 1024, 1024 * 1024
@@ -44,7 +35,7 @@ MAX_RELEVANT = 8
 
 
 #: How a tool is listed.
-Rung: TypeAlias = tuple[ListingStyle, ListingDetail]
+Rung: TypeAlias = tuple[listing.ListingStyle, listing.ListingDetail]
 #: Used if no generated example fits its tool's schema.
 FALLBACK_EXAMPLE = Example(ToolCall("NAME", {"PARAMETER": "VALUE"}), distinct=False)
 
@@ -60,7 +51,7 @@ class Toolset:
         self.size = size
         self.tools, self.notes = _promptable(tools)
         self.sample = example_of(self.tools) or FALLBACK_EXAMPLE
-        self.examples = declared_texts(self.tools)
+        self.examples = listing.declared_texts(self.tools)
         self._least = [_least(tool) for tool in self.tools]
         #: A lower bound on the tokens of each tool, and whether it is exact.
         self._costs: dict[tuple[int, Rung], tuple[int, bool]] = {}
@@ -72,7 +63,7 @@ class Toolset:
         tokens, whole = self._costs.get((at, rung), (self._least[at], False))
         if whole or tokens > room:
             return tokens
-        text = signature(self.tools[at], *rung)
+        text = listing.signature(self.tools[at], *rung)
         head = text[: CHARS_PER_TOKEN * max(room, 0)]
         tokens, whole = estimate_tokens(head) + 1, len(head) == len(text)
         if tokens <= room and not whole:
@@ -84,7 +75,7 @@ class Toolset:
         """Return the prompt text of the tool at this position."""
         latest = self._listings.get(at)
         if latest is None or latest[0] != rung:
-            latest = self._listings[at] = rung, signature(self.tools[at], *rung)
+            latest = self._listings[at] = rung, listing.signature(self.tools[at], *rung)
         return latest[1]
 
 
@@ -93,7 +84,7 @@ def _least(tool: Tool) -> int:
     table = tool.parameters.get("properties") if is_object(tool.parameters) else None
     if not is_object(table) or "$ref" in tool.parameters:
         return 1
-    names = " ".join(name[: MAX_LITERAL - 1] for name in table)
+    names = " ".join(name[: listing.MAX_LITERAL - 1] for name in table)
     return estimate_tokens(" ".join(names.split())) + TOKENS_PER_PARAMETER * len(table)
 
 
@@ -140,21 +131,21 @@ def _same_content(source: bytes) -> Toolset:
     return Toolset(msgspec.json.decode(source, type=tuple[Tool, ...]), cacheable=True, size=len(source))
 
 
-_COMPACT: tuple[Rung, ...] = tuple(("compact", detail) for detail in ListingDetail)
-_SCHEMA: tuple[Rung, ...] = tuple(("schema", detail) for detail in ListingDetail)
+_COMPACT: tuple[Rung, ...] = tuple(("compact", detail) for detail in listing.ListingDetail)
+_SCHEMA: tuple[Rung, ...] = tuple(("schema", detail) for detail in listing.ListingDetail)
 #: Tool list formats to try, from the most detailed to the shortest. A decision prompt starts with whole schemas.
 LADDERS: dict[str, tuple[Rung, ...]] = {
     "compact": _COMPACT,
     "schema": _SCHEMA,
-    "decision": (*_SCHEMA[: ListingDetail.NO_NESTED_DESCRIPTIONS], *_COMPACT),
+    "decision": (*_SCHEMA[: listing.ListingDetail.NO_NESTED_DESCRIPTIONS], *_COMPACT),
 }
 _DETAIL_TEXTS = {
-    ListingDetail.ALL: "as signatures",
-    ListingDetail.NO_EXAMPLES: "without examples",
-    ListingDetail.NO_NESTED_DESCRIPTIONS: "without nested descriptions",
-    ListingDetail.NO_PARAMETER_DESCRIPTIONS: "without descriptions of parameters",
-    ListingDetail.FIRST_SENTENCES: "with one sentence each",
-    ListingDetail.NO_DESCRIPTIONS: "without descriptions",
+    listing.ListingDetail.ALL: "as signatures",
+    listing.ListingDetail.NO_EXAMPLES: "without examples",
+    listing.ListingDetail.NO_NESTED_DESCRIPTIONS: "without nested descriptions",
+    listing.ListingDetail.NO_PARAMETER_DESCRIPTIONS: "without descriptions of parameters",
+    listing.ListingDetail.FIRST_SENTENCES: "with one sentence each",
+    listing.ListingDetail.NO_DESCRIPTIONS: "without descriptions",
 }
 
 
@@ -172,8 +163,8 @@ def _toolset_size(_: object, toolset: Toolset) -> int:
 
 
 @bounded_cache(MAX_VOCABULARY_TOTAL, _toolset_size)
-def _vocabularies(toolset: Toolset) -> list[Vocabulary]:
-    return [vocabulary(tool) for tool in toolset.tools]
+def _vocabularies(toolset: Toolset) -> list[listing.Vocabulary]:
+    return [listing.vocabulary(tool) for tool in toolset.tools]
 
 
 class Room(NamedTuple):
@@ -289,7 +280,7 @@ def _list_briefly(allotment: _Allotment, positions: Sequence[int], rung: Rung, r
 def _ranked(toolset: Toolset, query: str) -> list[tuple[int, int]]:
     """Return the positions and scores of the tools, the most relevant first."""
     words = (_vocabularies if toolset.cacheable else _vocabularies.__wrapped__)(toolset)
-    scores = [relevance(each, query) for each in words]
+    scores = [listing.relevance(each, query) for each in words]
     return sorted(enumerate(scores), key=lambda each: (-each[1], each[0]))
 
 

@@ -20,7 +20,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from ..data_files import read_toml
+from .. import read_toml
 
 Matcher: TypeAlias = re.Pattern[str]
 #: The supported languages, in the order in which they are tried if a text may be in several of them.

@@ -19,7 +19,7 @@ from ...core.events import CallArgs, CallEnd, CallStart, Event, Noted, TextDelta
 from ...core.json_repair.whole_text import loads, parse_value
 from ...core.parsing.acceptance import Policy
 from ...core.parsing.context import ParseContext, Texts
-from ...core.parsing.copied_values import CutCallFilter
+from ...core.parsing.copied_values import CandidateCheck, CutCallFilter
 from ...core.parsing.scanner import TextScanner
 from ...core.types import Note, Tool, is_array, is_object
 from ...dialects.marks import Marks
@@ -281,11 +281,11 @@ def _last_document(text: str) -> str:
 
 
 class CopiedValueFilter:
-    """Rejects calls of which copied text has ended a value too early. `raw`: the pieces of the answer; it grows."""
+    """Rejects calls with values that are cut or those of an example. `raw`: the pieces of the answer; it grows."""
 
-    def __init__(self, reader: AnswerReader, raw: list[str], texts: Texts) -> None:
+    def __init__(self, reader: AnswerReader, raw: list[str], texts: Texts, is_example: CandidateCheck) -> None:
         self._reader = reader
-        self._calls = CutCallFilter(raw, texts)
+        self._calls = CutCallFilter(raw, texts, is_example)
 
     @property
     def flow(self) -> Flow | None:

@@ -1,5 +1,6 @@
 """Diagnosis: decide whether an answer without a usable tool call is faulty, and why. A normal text answer is not."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -16,13 +17,14 @@ from ..refusals.answer_view import fold, offer_of
 from ..refusals.classifier import Category, Verdict, classify, may_decline
 from ..refusals.tables import DENIES_TOOLS
 from ..refusals.unknown_language import MAX_ANSWER, REQUEST_SHARE, concerns_tool, has_known_language
-from .faults import Fault, FaultKind
+from .faults import Fault
 from .retry_prompt import quoted
 
 #: Finish reasons of answers that the upstream cut off or withheld. A retry would end the same way.
 _FINAL_REASONS = frozenset({"length", "content_filter", "error"})
 #: Characters that end a question, also in Chinese, Arabic and Greek.
 _QUESTION_MARKS = ("?", "？", "؟", ";")
+_CODE_LANGUAGE = re.compile(r"^[ \t]*```[ \t]*(\w+)", re.MULTILINE)
 
 
 def diagnose(
@@ -93,9 +95,16 @@ def may_be_interpreted(
             is_related = any(name in text for name in names if not name.isalpha())
             is_related = is_related or (is_brief and concerns_tool(text, permitted))
             is_harmless = is_related and classify(text, names).category != "safety"
-            return is_harmless and not _quotes(reply, tools, messages)
+            is_sample = bool(messages) and _has_requested_language(text, messages[-1].text)
+            return is_harmless and not is_sample and not _quotes(reply, tools, messages)
         case _:
             return False
+
+
+def _has_requested_language(text: str, request: str) -> bool:
+    """Whether a code block is in a language that the user named, such as YAML, so that it is what was asked for."""
+    words = set(re.findall(r"\w+", request.casefold()))
+    return any(language.casefold() in words for language in _CODE_LANGUAGE.findall(text))
 
 
 def _is_unreadable(candidate: Candidate) -> bool:
@@ -124,11 +133,11 @@ def _permitted(choice: ToolChoice, tools: Sequence[Tool]) -> Sequence[Tool]:
 
 
 #: Maps the classifier's category of an answer to a fault.
-_BY_CATEGORY: dict[Category, FaultKind] = {
-    "no_tools": "refusal",
-    "cannot_access": "refusal",
-    "describes": "described",
-    "asks_permission": "permission",
+_BY_CATEGORY: dict[Category, Fault] = {
+    "no_tools": Fault("refusal", "it says that it has no tools"),
+    "cannot_access": Fault("refusal", "it says that it has no access"),
+    "describes": Fault("described"),
+    "asks_permission": Fault("permission"),
 }
 
 
@@ -144,9 +153,7 @@ def _text_fault(reply: Reply, choice: ToolChoice, tools: Sequence[Tool], message
     acceptable = polite or quotes or _reports(verdict, reply.text, messages)
     if verdict.category == "safety" or (acceptable and not choice.demands):
         return None
-    if verdict.category in _BY_CATEGORY:
-        return Fault(_BY_CATEGORY[verdict.category], f"{verdict.category.replace('_', ' ')} ({verdict.language})")
-    return Fault("no_call") if choice.demands else None
+    return _BY_CATEGORY.get(verdict.category) or (Fault("no_call") if choice.demands else None)
 
 
 def _quotes(reply: Reply, tools: Sequence[Tool], messages: tuple[Message, ...]) -> bool:
@@ -163,7 +170,7 @@ def _reports(verdict: Verdict, text: str, messages: tuple[Message, ...]) -> bool
 
     A retry would repeat the action. A claim to have no tools is a refusal, unless the answer may name a called tool.
     """
-    if _BY_CATEGORY.get(verdict.category) != "refusal":
+    if verdict.category not in ("no_tools", "cannot_access"):
         return False
     since = since_last_user(messages)
     latest = messages[-len(since) - 1 :]  # includes tool results sent with the user's text

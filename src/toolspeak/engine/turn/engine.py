@@ -13,6 +13,7 @@ The engine is deterministic: it uses no clock and no randomness. The caller pass
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import groupby
 
 import msgspec
 
@@ -35,6 +36,7 @@ from ...core.events import (
 )
 from ...core.parsing.copied_values import is_cut_whole
 from ...core.parsing.tool_index import TEACHABLE, toolkit
+from ...core.text import counted
 from ...core.types import Note, Request, ToolChoice, Usage
 from ...dialects.mark_tables import ACTION_FENCES
 from ...errors import UsageError
@@ -45,18 +47,8 @@ from ..prompting.escaping import display_name, is_plain_name, restore
 from ..prompting.tool_use_detection import has_tool_history
 from ..refusals.classifier import may_decline
 from ..refusals.unknown_language import MAX_ANSWER, has_known_language, may_become_unknown
+from . import answer_readers as readers
 from .actions import EMULATED, INTERPRETED, Action, AskUpstream, Done, Emit, StopAttempt, TurnOutcome
-from .answer_readers import (
-    AnswerReader,
-    CopiedValueFilter,
-    DecisionReader,
-    DuplicateCallFilter,
-    EnvelopeOrTextReader,
-    Flow,
-    NativeAndTextReader,
-    ReadingRules,
-    RelayReader,
-)
 from .diagnosis import diagnose, is_doubtful, is_mistaken, may_be_interpreted
 from .faults import SEE_TRACE, Fault, closing_sentence, fault_text, reason_text
 from .interpretation import MAX_ANSWER as MAX_INTERPRETED
@@ -117,8 +109,8 @@ class _Attempt(msgspec.Struct, eq=False):
     number: int
     phase: Phase
     request: Request
-    reader: AnswerReader | None = None  # created with the first piece of the answer
-    flow: Flow | None = None
+    reader: readers.AnswerReader | None = None  # created with the first piece of the answer
+    flow: readers.Flow | None = None
     raw: list[str] = []  # the pieces of its text
     events: list[Event] = []  # the output of the reader
     reason: FinishReason = "unknown"
@@ -289,7 +281,8 @@ class Engine:
         if events is None:
             return []
         start, arguments, _, judged = events
-        if is_cut_whole(text, judged.candidate.arguments, builder.copyable_texts):
+        candidate = judged.candidate
+        if is_cut_whole(text, candidate.arguments, builder.copyable_texts) or builder.is_example(candidate):
             return []
         out = gate.take_first_call(start.name, arguments.fragment)
         if not out:
@@ -703,7 +696,7 @@ class Engine:
 
     def _after(self, fault: Fault) -> str:
         problem = f"{fault.kind.replace('_', ' ')}{': ' if fault.detail else ''}{fault.detail}"
-        return f"after {len(self._attempts)} request{'s'[len(self._attempts) == 1 :]}: {problem}"
+        return f"after {counted(len(self._attempts), 'request')}: {problem}"
 
     # ---- requests
 
@@ -750,27 +743,29 @@ class Engine:
         actions: list[Action] = [AskUpstream(number, request)]
         return [Emit(list(fresh)), *actions] if fresh else actions
 
-    def _open_reader(self, attempt: _Attempt) -> AnswerReader:
+    def _open_reader(self, attempt: _Attempt) -> readers.AnswerReader:
         """Create the reader of an answer. It reads again what was read without it."""
         phase, request = attempt.phase, attempt.request
         reader = self._reader(phase, whole=not request.stream)
         if phase.reads in ("answer", "envelope"):
-            reader = CopiedValueFilter(reader, attempt.raw, self._builder.copyable_texts)
+            reader = readers.CopiedValueFilter(
+                reader, attempt.raw, self._builder.copyable_texts, self._builder.is_example
+            )
         repeats = self._plan.profile.repeats
         if phase.enforces and (not repeats or (phase.reads == "answer" and request.tools and self._scans(phase))):
-            reader = DuplicateCallFilter(reader, repeats)
+            reader = readers.DuplicateCallFilter(reader, repeats)
         attempt.reader = reader
         if attempt.raw:
             reader.feed(TextDelta(attempt.raw[0]))
         return reader
 
-    def _reader(self, phase: Phase, *, whole: bool) -> AnswerReader:
+    def _reader(self, phase: Phase, *, whole: bool) -> readers.AnswerReader:
         if phase.reads == "relay":
-            return RelayReader()
+            return readers.RelayReader()
         builder, policy = self._builder, self._plan.policy
         if phase.reads == "plain":
-            return NativeAndTextReader(ReadingRules((), policy), thinking=True)
-        rules = ReadingRules(
+            return readers.NativeAndTextReader(readers.ReadingRules((), policy), thinking=True)
+        rules = readers.ReadingRules(
             builder.readable_tools,
             policy,
             self._nonce(phase),
@@ -783,12 +778,12 @@ class Engine:
             self._plan.tries_native or self._plan.rule == "learned",
         )
         if phase.reads == "envelope":
-            return EnvelopeOrTextReader(rules)
+            return readers.EnvelopeOrTextReader(rules)
         if phase.name == "decision":
-            return DecisionReader(rules)
+            return readers.DecisionReader(rules)
         scan = self._scans(phase)
         thinking = not scan and self._plan.profile.leaks
-        return NativeAndTextReader(rules, scan=scan, thinking=thinking, whole=whole)
+        return readers.NativeAndTextReader(rules, scan=scan, thinking=thinking, whole=whole)
 
     def _scans(self, phase: Phase) -> bool:
         """Whether the text of an answer is searched for calls."""
@@ -866,7 +861,8 @@ class Engine:
             return Note("upstream_failed", f"the upstream failed: {last.failure.message}")
         fault = last.fault or self._undecided()
         if fault is not None:
-            return Note(fault.kind, fault_text(fault))
+            earlier = [fault_text(each.fault) for each in self._attempts[:-1] if each.fault is not None]
+            return Note(fault.kind, "; then ".join(text for text, _ in groupby([*earlier, fault_text(fault)])))
         rejected = [each for attempt in self._attempts for each in attempt.reply().candidates if each.verdict != "call"]
         if rejected:
             reason = rejected[-1].reason

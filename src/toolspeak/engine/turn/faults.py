@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from ..data_files import read_toml
+from .. import read_toml
 
 FaultKind = Literal[
     "refusal",
@@ -48,6 +48,8 @@ _TEXTS = read_toml("turn/fault_texts.toml", _Texts)
 #: Why a candidate was or was not accepted as a call, by reason code.
 REASON_TEXTS: Mapping[str, str] = _TEXTS.reasons
 FAULT_TEXTS: Mapping[FaultKind, str] = _TEXTS.faults
+#: Why the model is asked again, by the code of the note that says so.
+RETRY_REASONS: Mapping[str, str] = {f"retry_{kind}": text for kind, text in FAULT_TEXTS.items()}
 _EMPTY = "The model returned an empty answer."
 #: Where users of the library find the details of a turn.
 SEE_TRACE = "`reply.trace()`"

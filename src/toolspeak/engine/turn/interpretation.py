@@ -13,7 +13,6 @@ from ...core.types import Message, Note, Options, Request, TextPart, Tool, ToolC
 from ..planning.capabilities import ProfileMatch
 from ..planning.strategy import Settings, plan
 from ..prompting.escaping import display_name, restore
-from ..prompting.history import since_last_user
 from .actions import INTERPRETED_CALL
 from .answer_readers import EnvelopeOrTextReader, ReadingRules
 from .interpretation_checks import Quotations, leaves, missing_value
@@ -100,7 +99,7 @@ class Interpretation:
         original = self._original
         quotations = Quotations(self._answer, self._messages, original.declared_texts())
         tools = {tool.name: tool for tool in original.offered_tools}
-        earlier = {_key(call) for message in since_last_user(self._messages) for call in message.calls}
+        earlier = [call for message in self._messages for call in message.calls]
         problems: list[tuple[str, str]] = []
         for call in calls:
             tool = tools.get(call.name)
@@ -108,11 +107,17 @@ class Interpretation:
             is_missing = tool is None or missing_value(call, tool, self._answer)
             if is_missing or (empty and not quotations.places(call.name)):
                 problems.append((call.name, "not_in_answer"))
-            elif _key(call) in earlier:
+            elif any(_repeats(call, each) for each in earlier):
                 problems.append((call.name, "already_made"))
             elif quotations.contain(call):
                 problems.append((call.name, "echo"))
         return problems
+
+
+def _repeats(call: ToolCall, earlier: ToolCall) -> bool:
+    """Whether all values of a call are those of an earlier one, so that the answer may only report that."""
+    values, others = (set(map(str, leaves(each.arguments, each.arguments))) for each in (call, earlier))
+    return call.name == earlier.name and values <= others
 
 
 def _key(call: ToolCall) -> bytes:

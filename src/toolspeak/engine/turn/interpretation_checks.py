@@ -30,7 +30,9 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 #: Endings of a value that is complete, although its call is not.
-_CLOSING = tuple("\"'`)}]>")
+_CLOSING = tuple("\"'`)}]>\n")
+#: An element at the end of a text that is not closed, and its content.
+_OPEN_ELEMENT = re.compile(r"<([A-Za-z][^<>\s/]{0,100})(?:\s[^<>]{0,200})?>([^<>]+)\Z").search
 #: Words beside a value that make it part of a copied passage: in a text that names the tool, in another text, and in
 #: what the user says, which may be a request with the name of the tool. For the name itself, it takes two more.
 _BESIDE_VALUE, _IN_OTHER_TEXT, _FROM_USER, _MORE_FOR_NAME = 4, 8, 6, 2
@@ -57,12 +59,14 @@ def missing_value(call: ToolCall, tool: Tool, answer: str) -> str:
 
 
 def _without_cut_value(answer: str) -> str:
-    """Return the answer without a last value that may be cut: its string, or a bracket around it, is still open."""
+    """Return the answer without a last value that may be cut: its string, or what is around it, is still open."""
     if answer.count('"') % 2:
         return answer[: answer.rindex('"')]
-    if any(answer.count(pair[0]) > answer.count(pair[1]) for pair in ("()", "[]", "{}")):
-        start = max(map(answer.rfind, ",:=([{")) + 1
-        return answer if answer.endswith(_CLOSING) else answer[:start]
+    if element := _OPEN_ELEMENT(answer):
+        return answer[: element.start(2)]
+    is_open = any(answer.count(pair[0]) > answer.count(pair[1]) for pair in ("()", "[]", "{}"))
+    if (is_open or answer.count("```") % 2) and not answer.endswith(_CLOSING):
+        return answer[: max(map(answer.rfind, ",:=([{\n")) + 1]
     return answer
 
 

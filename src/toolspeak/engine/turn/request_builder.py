@@ -10,7 +10,7 @@ from typing import Any, assert_never
 import msgspec
 
 from ...core.bounded_cache import BoundedCache
-from ...core.events import Reply
+from ...core.events import Candidate, Reply
 from ...core.parsing.tool_index import toolkit
 from ...core.schema.json_values import encode_json
 from ...core.text import estimate_tokens
@@ -37,7 +37,7 @@ from ..prompting.history import (
     without_media,
     without_system,
 )
-from ..prompting.templates import placeholder_call
+from ..prompting.templates import copied_placeholders, placeholder_call
 from ..prompting.tool_descriptions import MAX_ROUNDS, DescribedTools, describe_tools, describing_tool, free_name
 from ..prompting.tool_prompt import (
     Contract,
@@ -174,6 +174,14 @@ class RequestBuilder:
             forced = self._choice.demands and self._plan.profile.constraint
             return self._examples if phase == "decision" and not forced else ()
         return (*self.copyable_texts(), *self._examples)
+
+    def is_example(self, candidate: Candidate) -> bool:
+        """Whether a call has the placeholders of its tool's example for arguments, which the user has not written."""
+        forced = self._choice.demands and self._plan.profile.constraint  # the model has no choice but to write a call
+        tool = self._kit.by_name.get(candidate.name) if not forced else None
+        copied = copied_placeholders(tool, candidate.arguments) if tool is not None else []
+        texts = [message.text for message in self._messages if copied and message.role == "user"]
+        return bool(copied) and not any(each in text for each in copied for text in texts)
 
     def copyable_texts(self) -> tuple[str, ...]:
         """Return the untrusted texts that could, if copied into an argument, close the call and open another one."""
@@ -313,8 +321,9 @@ class RequestBuilder:
         described = {name for each in self._described for name in each.names}
         used = {call.name for message in self._messages for call in message.calls}
         may_describe = len(self._described) < MAX_ROUNDS
+        budget, window = self._settings.contract_budget, self._plan.profile.context_window
         return {
-            "budget": self._settings.contract_budget,
+            "budget": min(budget, window // 2) if window else budget,
             "query": partial(_last_user_text, self._messages),
             "whole": frozenset(used | described),
             "describe": self._kit.derive(_describing_name) if may_describe else "",

@@ -10,7 +10,7 @@ import msgspec
 
 from ...core.text import printable
 from ...core.types import Tool
-from ..data_files import read_toml
+from .. import read_toml
 from ..prompting.escaping import display_name, neutralise, one_line
 from .faults import Fault, FaultKind
 

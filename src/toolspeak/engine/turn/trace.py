@@ -1,6 +1,7 @@
 """The trace of a turn: the upstream requests, the answers, and the decisions of the engine. Values only."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -96,6 +97,11 @@ def without_interpretation(trace: Trace) -> Trace:
 def was_retried(attempt: AttemptTrace, following: AttemptTrace) -> bool:
     """Whether the request that follows an answer is a retry."""
     return attempt.fault is not None and following.phase not in ("final", _INTERPRETATION)
+
+
+def count_retries(attempts: Sequence[AttemptTrace]) -> int:
+    """Count the retries among the attempts of a turn, without those of an interpreter."""
+    return sum(was_retried(one, two) for one, two in pairwise(of_model(attempts)))
 
 
 def _quoted(attempt: AttemptTrace) -> list[str]:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 import toolspeak.engine
-from toolspeak.engine.data_files import read_toml
+from toolspeak.engine import read_toml
 
 
 class Place(msgspec.Struct, forbid_unknown_fields=True):
