@@ -26,6 +26,8 @@ REQUIREMENTS = HERE.parents[1] / "src" / "toolspeak" / "upstreams" / "embedded"
 CMAKE_ARGS = f"""-DBUILD_SHARED_LIBS=ON -DGGML_BACKEND_DL=ON -DGGML_CPU_ALL_VARIANTS=ON -DGGML_NATIVE=OFF
 -DCMAKE_PROJECT_llama.cpp_INCLUDE={HERE / "variants.cmake"} -DLLAMA_LLGUIDANCE=OFF -DLLAMA_BUILD_BORINGSSL=OFF
 -DLLAMA_USE_PREBUILT_UI=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF"""
+#: Left out of the wheel: this backend uses AMX, which many virtual machines report but do not allow.
+AMX = "libggml-cpu-sapphirerapids.so"
 #: Wheels with a build number are preferred to those of the same version without one.
 BUILD_NUMBER = "1"
 #: Loads the backends from the folder of the package before the extension module is imported.
@@ -116,6 +118,8 @@ def add_libraries(plain: Path, libraries: Path, target: Path) -> Path:
 def shared_libraries(folder: Path) -> Iterator[tuple[str, Path]]:
     """The libraries by the names under which programs look for them: `libllama.so.0`, `libggml-cpu-haswell.so`."""
     for file in sorted(folder.glob("lib*.so*")):
+        if file.name == AMX:
+            continue
         is_backend = file.name.startswith("libggml-cpu-")
         if is_backend or (file.name.partition(".so.")[2].isdecimal() and file.is_symlink()):
             yield file.name, file

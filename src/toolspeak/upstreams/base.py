@@ -93,7 +93,6 @@ class WrappedUpstream(PassthroughBase):
         return f"{type(self).__name__}({self._upstream!r})"
 
     async def close(self) -> None:
-        """Close the upstream."""
         await self._upstream.close()
 
 

@@ -80,6 +80,12 @@ _METHODS = {
 }
 
 
+def split_method(url: str) -> tuple[str, str]:
+    """Return a URL without the API method that it ends with, and the method's protocol; empty if there is none."""
+    ending, protocol = next(((each, name) for each, name in _METHODS.items() if url.endswith(each)), ("", ""))
+    return url.removesuffix(ending).partition("/models/")[0] if ending else url.removesuffix("/models"), protocol
+
+
 def resolve_endpoint(base_url: str, protocol: str) -> tuple[BaseUrl, str]:
     """Return the parsed base URL for a protocol, and the version prefix for its paths."""
     row = codec(protocol)
@@ -95,7 +101,6 @@ def resolve_endpoint(base_url: str, protocol: str) -> tuple[BaseUrl, str]:
 
 @cache
 def codec(protocol: str) -> Codec:
-    """Return the codec of a protocol."""
     make = _CODECS.get(protocol)
     if make is None:
         raise ConfigError(f"unknown protocol `{protocol}`", hint=f"use one of {', '.join(sorted(_CODECS))}")

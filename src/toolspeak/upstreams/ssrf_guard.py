@@ -175,7 +175,6 @@ def _is_allowed(address: IP, networks: list[Network]) -> bool:
 
 
 def _embedded_ipv4(address: IP) -> IPv4Address | None:
-    """Return the IPv4 address embedded in an IPv6 address, if any."""
     if not isinstance(address, IPv6Address):
         return None
     if any(address in network for network in _TRANSLATED):

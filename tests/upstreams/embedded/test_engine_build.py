@@ -78,3 +78,21 @@ def test_the_engine_that_is_installed_is_asked_once(
     assert installed_info() == told.strip()
     monkeypatch.setattr(sys, "executable", "nothing")
     assert installed_info() == told.strip()
+
+
+ENGINE = """
+import os, signal
+
+def get_system_info():
+    return "CPU : AVX2 = 1 |"
+
+def CommonParams():
+    os.kill(os.getpid(), signal.SIGILL)
+"""
+
+
+def test_an_engine_counts_only_if_it_runs_a_model_on_this_processor(tmp_path: Path, weights: Path):
+    assert installed_info("", str(weights)) == installed_info() != ""
+    (tmp_path / "xllamacpp.py").write_text(ENGINE, encoding="utf-8")
+    assert installed_info(str(tmp_path)) == "CPU : AVX2 = 1 |"
+    assert installed_info(str(tmp_path), str(weights)) == ""

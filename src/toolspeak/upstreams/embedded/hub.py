@@ -19,6 +19,7 @@ from pathlib import Path
 
 import msgspec
 
+from ...core.text import system_reason
 from .package_index import SameHostRedirects, download, download_folder, size_of
 from .weights import ABSENT, NO_LISTENER, DownloadListener, WeightsError, unreadable
 
@@ -141,7 +142,7 @@ def obtain(
             _download_missing(hub, files, folder, parts, follower)
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        why = "the disk is full" if full else error.strerror or str(error)
+        why = "the disk is full" if full else system_reason(error)
         hint = "free some space, or set XDG_CACHE_HOME to another folder"
         raise WeightsError(f"the model {model} cannot be stored in {folder}: {why}", hint=hint) from error
     return folder / files[0].cache_path

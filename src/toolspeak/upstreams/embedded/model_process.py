@@ -85,6 +85,13 @@ def main() -> int:
     return 0
 
 
+def try_model(path: str) -> None:
+    """Read a prompt and write a few tokens with a model file, which fails if the engine does not fit the processor."""
+    server = _start_server(Recipe(path=path, key="try"))
+    prompt = {"prompt": "Which city is it? " * 8, "n_predict": 4}
+    _States(server.listening_address, "try").post("/completion", prompt)
+
+
 class _States:
     """Saves and restores states through the server's own interface."""
 
@@ -97,18 +104,18 @@ class _States:
         if command.action == "save":
             # Only the system message: what users say is not saved.
             prompt = {"prompt": self._prompt(command.text), "n_predict": 0, "cache_prompt": True}
-            slot = self._post("/completion", prompt)["id_slot"]
-        self._post(f"/slots/{slot}?action={command.action}", {"filename": command.file})
+            slot = self.post("/completion", prompt)["id_slot"]
+        self.post(f"/slots/{slot}?action={command.action}", {"filename": command.file})
 
     def _prompt(self, text: str) -> str:
         """Return the beginning of every prompt with this system message."""
         messages = [{"role": "system", "content": text}, {"role": "user", "content": _USER_TEXT}]
-        begin, _, _ = self._post("/apply-template", {"messages": messages})["prompt"].rpartition(_USER_TEXT)
+        begin, _, _ = self.post("/apply-template", {"messages": messages})["prompt"].rpartition(_USER_TEXT)
         if text not in begin:
             raise ValueError("the chat template changes the system message")
         return begin
 
-    def _post(self, path: str, body: Mapping[str, object]) -> dict[str, Any]:
+    def post(self, path: str, body: Mapping[str, object]) -> dict[str, Any]:
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self._key}"}
         request = urllib.request.Request(self._url + path, msgspec.json.encode(body), headers)
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))

@@ -1,8 +1,10 @@
 """States of tool prompts on disk, so that the model need not read them again after a restart.
 
 Reading a tool prompt takes a small model seconds. What it has made of the prompt depends on the prompt and the model
-only. It is saved when the same prompt has come twice, since one that changes each time is not worth it, and restored
-after a restart. A file holds the system message with the tools, nothing that follows, and only its owner can read it.
+only. It is saved when the same prompt has come twice, since one that changes each time is not worth it, or when a
+program announces its tools before the first question; and it is restored after a restart. A file holds the system
+message with the tools, nothing that follows, and only its owner can read it. Its name holds a checksum, because the
+engine takes whatever stands in a file for the prompt.
 """
 
 import asyncio
@@ -38,7 +40,7 @@ class PromptStates:
         """Return the folder with the states of a process that has loaded these files."""
         self._in_memory.clear()
         identity = [(file, os.stat(file).st_size, os.stat(file).st_mtime_ns) for file in files if file]
-        self._folder = self._root / _digest(f"{identity} {version('xllamacpp')}")
+        self._folder = self._root / _digest(f"{identity} {version('xllamacpp')}".encode())
         with suppress(OSError):  # then nothing can be saved
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return self._folder
@@ -47,34 +49,43 @@ class PromptStates:
     async def of(self, request: Request) -> AsyncGenerator[None]:
         """Restore the state of a request's tool prompt, and save it after the answer if the prompt has come before."""
         text = _tool_prompt(request)
-        file = _digest(text) + _SUFFIX
-        has_come = file in self._in_memory
+        prompt = _digest(text.encode("utf-8", "surrogatepass"))
+        has_come = prompt in self._in_memory
         self._running += 1
         try:
             if self._saving is not None:  # it uses the slot that has read this prompt
                 await asyncio.shield(self._saving)
             if text and not has_come and self._running == 1:
-                await asyncio.shield(asyncio.ensure_future(self._restore(file)))
+                await asyncio.shield(asyncio.ensure_future(self._restore(prompt)))
             yield
         finally:
             self._running -= 1
-        if text and has_come and not self._running and self._saving is None:
-            self._saving = asyncio.get_running_loop().create_task(self.save(request))
-            self._saving.add_done_callback(lambda task: setattr(self, "_saving", None))
-        self._in_memory[file] = None
-        self._in_memory.move_to_end(file)
+        if text and has_come:
+            self.save_when_idle(request)
+        self._in_memory[prompt] = None
+        self._in_memory.move_to_end(prompt)
         if len(self._in_memory) > _MAX_IN_MEMORY:
             self._in_memory.popitem(last=False)
+
+    def save_when_idle(self, request: Request) -> None:
+        """Save the state of a request's tool prompt in the background, unless the model is busy."""
+        if not self._running and self._saving is None:
+            self._saving = asyncio.get_running_loop().create_task(self.save(request))
+            self._saving.add_done_callback(lambda task: setattr(self, "_saving", None))
 
     async def save(self, request: Request) -> None:
         """Let the model read the tool prompt of a request, and save its state, unless that is saved."""
         text = _tool_prompt(request)
-        file = _digest(text) + _SUFFIX
-        if text and not (self._folder / file).exists():
-            part = f"{file}.{os.getpid()}"
-            await self._carry_out(StateCommand("save", part, text))
-            with suppress(OSError):  # it was not saved, or another process has removed a file
-                (self._folder / part).replace(self._folder / file)
+        prompt = _digest(text.encode("utf-8", "surrogatepass"))
+        if text and self._saved(prompt) is None:
+            part = self._folder / f"{prompt}.{os.getpid()}"
+            is_saved = await self._carry_out(StateCommand("save", part.name, text))
+            with suppress(OSError):  # another process has removed a file
+                if not is_saved:  # for example, because the disk is full
+                    part.unlink()
+                    return
+                checksum = await asyncio.to_thread(_checksum, part)
+                part.replace(self._folder / f"{prompt}-{checksum}{_SUFFIX}")
                 self._prune()
 
     async def settle(self) -> None:
@@ -82,11 +93,18 @@ class PromptStates:
         if self._saving is not None:
             await self._saving
 
-    async def _restore(self, file: str) -> None:
-        path = self._folder / file
-        if path.is_file() and not await self._carry_out(StateCommand("restore", file)):
-            with suppress(OSError):
+    async def _restore(self, prompt: str) -> None:
+        path = self._saved(prompt)
+        if path is None:
+            return
+        with suppress(OSError):
+            is_whole = path.name == f"{prompt}-{await asyncio.to_thread(_checksum, path)}{_SUFFIX}"
+            if not (is_whole and await self._carry_out(StateCommand("restore", path.name))):
                 path.unlink()  # damaged, or of another engine
+
+    def _saved(self, prompt: str) -> Path | None:
+        """Return the file with the state of a prompt, if there is one."""
+        return next(self._folder.glob(f"{prompt}-*{_SUFFIX}"), None)
 
     def _prune(self) -> None:
         """Remove the oldest files, also those of other models."""
@@ -104,5 +122,9 @@ def _tool_prompt(request: Request) -> str:
     return first.text if request.options.described_tools and first.role == "system" else ""
 
 
-def _digest(text: str) -> str:
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+def _checksum(file: Path) -> str:
+    return _digest(file.read_bytes())
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=16).hexdigest()

@@ -8,6 +8,7 @@ import asyncio
 import importlib.util
 import os
 import secrets
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
@@ -18,6 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ...core.events import Event, Finish, TextDelta
+from ...core.text import system_reason
 from ...core.types import AnswerFrame, JSONObject, JSONValue, Message, Request, TextPart
 from ...errors import ConfigError, UpstreamError, UsageError
 from ..base import Batches, PassthroughBase, open_upstream, shorten
@@ -29,7 +31,7 @@ from .card import card_for
 from .hub import parse_name
 from .model_process import Ready, Recipe, StateCommand
 from .prompt_states import PromptStates
-from .weights import ADAPTER, DEFAULT, MERGED, NO_LISTENER, DownloadListener
+from .weights import ADAPTER, ADAPTER_PACKAGE, DEFAULT, MERGED, NO_LISTENER, DownloadListener
 
 #: Time limit in seconds for starting the model. Loading weights from a slow disk takes long.
 _LOAD_SECONDS = 600
@@ -78,10 +80,12 @@ def _cores() -> int:
 
 
 def require_runtime() -> None:
-    """Raise ConfigError unless the package that runs models is installed."""
-    if importlib.util.find_spec("xllamacpp") is None:
-        hint = 'pip install "toolspeak[embedded]", or use another model with --upstream URL'
-        raise ConfigError("the embedded model needs the package xllamacpp, which is not installed", hint=hint)
+    """Raise ConfigError unless the packages that run models are installed."""
+    for package in ("xllamacpp", ADAPTER_PACKAGE):
+        if importlib.util.find_spec(package) is None:
+            hint = 'pip install "toolspeak[embedded]", or use another model with --upstream URL'
+            name = package.replace("_", "-")
+            raise ConfigError(f"the embedded model needs the package {name}, which is not installed", hint=hint)
 
 
 def recipe_for(model: str, adapter: str = "", context: int = 0, states: str = "") -> Recipe:
@@ -119,8 +123,8 @@ def is_gguf(file: Path) -> bool:
         with file.open("rb") as content:
             return content.read(len(_MAGIC)) == _MAGIC
     except OSError as error:
-        why = error.strerror
-        raise ConfigError(f"`{file}` cannot be read: {why}", hint="check its owner and permissions") from None
+        hint = "check its owner and permissions"
+        raise ConfigError(f"`{file}` cannot be read: {system_reason(error)}", hint=hint) from None
 
 
 def cached_weights(recipe: Recipe, cache: Path) -> Path | None:
@@ -247,8 +251,8 @@ class EmbeddedUpstream(PassthroughBase):
                     yield batch
         except UpstreamError as error:
             if _TOO_LONG in str(error):
-                more = "increase it with `toolspeak serve --context N` or `context = N`"
-                error.hint = f"the context size is {self._recipe.context} tokens; {more}"
+                larger = "raise the limit with `toolspeak serve --context N` (`make run ARGS='--context N'`)"
+                error.hint = f"such long requests, as of coding agents, need a larger model; or {larger}"
             raise
 
     async def _carry_out(self, command: StateCommand) -> bool:
@@ -273,6 +277,12 @@ class EmbeddedUpstream(PassthroughBase):
                 self._service = await self._start_process()
             return self._service
 
+    async def read_ahead(self, request: Request) -> None:
+        """Start to read the tool prompt of a request that may follow. Raises what `start` raises."""
+        await self.start()
+        if self._states is not None:
+            self._states.save_when_idle(self._adjusted(request))
+
     async def _start_process(self) -> HttpUpstream:
         require_runtime()
         recipe = self._recipe
@@ -296,6 +306,9 @@ class EmbeddedUpstream(PassthroughBase):
                 raise
             if not ready.url:
                 await self._stop_process()
+                if process.returncode == -signal.SIGILL:
+                    message = f"the model `{recipe.name}` did not start: its engine does not fit this processor"
+                    raise UpstreamError(message, hint="run: pip install --force-reinstall --no-deps xllamacpp")
                 stderr.seek(0)
                 reason = ready.error or stderr.read()[-2000:].decode("utf-8", "replace") or "it gave no reason"
                 message = f"the model `{recipe.name}` did not start: {shorten(reason)}"

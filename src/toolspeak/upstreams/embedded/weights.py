@@ -6,6 +6,7 @@ and no account is needed. A file is used only if its SHA-256 hash matches the on
 
 import errno
 import hashlib
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -18,13 +19,15 @@ from typing import BinaryIO, NamedTuple, TypeAlias
 
 import msgspec
 
+from ...core.text import system_reason
 from ...errors import ToolspeakError
 from . import package_index
 from .package_index import FETCH_METHODS, FetchFailed, FetchMethod, FetchRequest
 
-#: LoRA adapter that teaches the default model to call tools. It takes 10 MB and comes with the package. See
-#: `training/README.md`.
-ADAPTER = Path(__file__).parents[2] / "adapters" / "smollm2-135m-tools.gguf"
+#: LoRA adapter that teaches the default model to call tools, in a package of its own. See `training/README.md`.
+ADAPTER_PACKAGE = "toolspeak_smollm2"
+_package = importlib.util.find_spec(ADAPTER_PACKAGE)
+ADAPTER = Path((_package and _package.origin) or ADAPTER_PACKAGE).with_name("smollm2-135m-tools.gguf")
 
 Progress: TypeAlias = Callable[[int, int], None]  # receives the number of bytes downloaded so far, and the total
 
@@ -119,7 +122,7 @@ def cached_file(weights: Weights, folder: Path) -> Path | None:
 
 def unreadable(what: str, path: Path, error: OSError) -> WeightsError:
     hint = "make that file and its folder readable, or set XDG_CACHE_HOME to another folder"
-    return WeightsError(f"{what} cannot be read from {path}: {error.strerror or error}", hint=hint)
+    return WeightsError(f"{what} cannot be read from {path}: {system_reason(error)}", hint=hint)
 
 
 def _fingerprint(path: Path, weights: Weights) -> tuple[str, int, int, int] | None:
@@ -236,7 +239,7 @@ def _explain_errors(weights: Weights, folder: Path) -> Generator[None]:
     except (zipfile.BadZipFile, KeyError) as error:
         raise _discarded(weights, "does not contain the weights") from error
     except OSError as error:
-        message = f"the weights of {weights.name} cannot be stored in {folder}: {error.strerror or error}"
+        message = f"the weights of {weights.name} cannot be stored in {folder}: {system_reason(error)}"
         hint = "set XDG_CACHE_HOME to another folder"
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             need = round(weights.size * _SPACE_FACTOR / 1e6)

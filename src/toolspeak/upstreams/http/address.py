@@ -42,8 +42,6 @@ _TRANSPORT_HEADERS = frozenset(
 
 
 class BaseUrl(msgspec.Struct, frozen=True):
-    """A parsed base URL."""
-
     url: str
     secure: bool
     host: str
@@ -61,7 +59,7 @@ def parse_base_url(base_url: str) -> BaseUrl:
         url = urlsplit(base_url)
         port = url.port
     except ValueError as error:
-        raise ConfigError("invalid base URL") from error
+        raise ConfigError("the base URL has an invalid host or port") from error
     if problem := _problem(url):
         raise ConfigError(f"the base URL {problem}")
     path, whole = url.path.rstrip("/"), f"{url.scheme}://{url.netloc}{url.path}".rstrip("/")

@@ -17,6 +17,7 @@ from typing import cast
 import httptools
 import msgspec
 
+from ...core.text import system_reason
 from ...errors import UpstreamError, UpstreamTimeout
 from .address import BaseUrl
 
@@ -572,4 +573,4 @@ def _reason(error: Exception) -> str:
         return "unknown host"
     # If a host has several addresses, asyncio joins their messages, and the exception has no number.
     number = re.search(r"\[Errno (\d+)\]", str(error))
-    return os.strerror(int(number[1])).lower() if number else str(error)
+    return os.strerror(int(number[1])).lower() if number else system_reason(error)

@@ -148,7 +148,6 @@ class ReplyStream:
         self._unread = events
 
     def decode(self, piece: bytes) -> list[Event]:
-        """Return the events of a piece of the body."""
         if self._inflate is not None:
             piece = self._inflate.feed(piece)
         events = self._decoder.feed(piece)

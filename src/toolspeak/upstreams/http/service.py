@@ -16,17 +16,7 @@ from ...core.events import Event, Noted
 from ...core.types import JSONObject, Note, Request, is_array, is_object
 from ...errors import UpstreamError, UsageError
 from ...protocols.shared.passthrough_bytes import secret_patterns
-from ..base import (
-    DEADLINE,
-    TENANTS_TO_AGREE,
-    Batches,
-    PassthroughBase,
-    error_of,
-    failure_of,
-    redact_batch,
-    redact_failure,
-    shorten,
-)
+from .. import base
 from ..codecs import codec, resolve_endpoint
 from .address import header_lines, parse_base_url, redact, secret_values
 from .connection import HttpConnection, Timeouts
@@ -74,7 +64,7 @@ class Posted:
         self.started = False
 
 
-class Service(PassthroughBase):
+class Service(base.PassthroughBase):
     """Abstract base class of `HttpUpstream` and `Httpx2Upstream`."""
 
     def __init__(
@@ -86,6 +76,7 @@ class Service(PassthroughBase):
         headers: Mapping[str, str] | Iterable[tuple[str, str]] = (),
         **options: Unpack[ServiceOptions],
     ) -> None:
+        protocol = "openai_chat" if protocol == "openai" else protocol
         self._codec = codec(protocol)
         self._address, self._version = resolve_endpoint(base_url, protocol)
         #: The base URL as configured, by which settings are looked up.
@@ -117,7 +108,7 @@ class Service(PassthroughBase):
         """Send a request to `path`; wait for the first piece of the response body."""
         raise NotImplementedError
 
-    async def _batches(self, request: Request, *, passthrough_bytes: bool) -> Batches:
+    async def _batches(self, request: Request, *, passthrough_bytes: bool) -> base.Batches:
         never = self._never if self._passes_bytes(request, passthrough_bytes) else None
         async with aclosing(self._rest(self._prepare(request, never))) as batches:
             async for batch in batches:
@@ -126,7 +117,7 @@ class Service(PassthroughBase):
     def _passes_bytes(self, request: Request, passthrough_bytes: bool) -> bool:
         return passthrough_bytes and request.stream and request.protocol == self.protocol
 
-    async def _rest(self, posted: Posted) -> Batches:
+    async def _rest(self, posted: Posted) -> base.Batches:
         """Yield the batches of a request that may have been sent already, and partly been answered."""
         answer, batch = posted.answer, list[Event]()
         if answer is None or not posted.started:
@@ -140,7 +131,7 @@ class Service(PassthroughBase):
         except UpstreamError as error:
             if not answer.over:
                 await answer.abandon()
-            yield [redact_failure(failure_of(error), self._clean)]
+            yield [base.redact_failure(base.failure_of(error), self._clean)]
         finally:
             if not answer.over:
                 await answer.abandon()
@@ -170,7 +161,7 @@ class Service(PassthroughBase):
                 answer, batch = await self._send_once(posted)
                 if any(refused.values()):
                     self._fields.remember(request, tuple(field for field in refused if refused[field]))
-                return answer, [*redact_batch(notes, self._clean), *batch] if notes else batch
+                return answer, [*base.redact_batch(notes, self._clean), *batch] if notes else batch
             except UpstreamError as error:
                 field = refused_field(error, posted.payload, request)
                 if field and field not in refused:
@@ -178,12 +169,12 @@ class Service(PassthroughBase):
                     posted.payload = without_fields(posted.payload, (field,))
                     notes.append(Noted(refusal_note(field)))
                     continue
-                delay = self._retry_delay(error, attempt, min(posted.end, DEADLINE.get()))
+                delay = self._retry_delay(error, attempt, min(posted.end, base.DEADLINE.get()))
                 if delay is None:
                     if attempt:
                         error.hint = error.hint or f"{attempt + 1} attempts"
                     raise
-                reason = shorten(self._clean(str(error)))
+                reason = base.shorten(self._clean(str(error)))
                 notes.append(Noted(Note("upstream_retry", f"retried after {delay:.2f} s: {reason}")))
             attempt += 1
             await self._world.sleep(delay)
@@ -224,7 +215,7 @@ class Service(PassthroughBase):
             return UpstreamError(f"`{self._address.authority}` answered {status}", hint=hint, upstream_status=status)
         # Redact before any text is shortened, because part of a secret is harder to find.
         body = redact(body.decode("latin-1"), self._secrets).encode("latin-1")
-        error = error_of(redact_failure(self._codec.error(status, body, headers), self._clean))
+        error = base.error_of(base.redact_failure(self._codec.error(status, body, headers), self._clean))
         if error.retry_after is None:
             error.retry_after = retry_after_seconds(headers, self._world.now)
         if error.should_retry is None:
@@ -245,13 +236,9 @@ class Service(PassthroughBase):
 _REQUEST_ERRORS = frozenset({400, 422})
 #: New names for refused fields; empty means the field is dropped.
 _REPLACEMENTS = {
-    "stream_options": "",
-    "store": "",
-    "parallel_tool_calls": "",
-    "stop": "",
+    **dict.fromkeys(("stream_options", "store", "parallel_tool_calls", "stop", "reasoning_content"), ""),
     "max_tokens": "max_completion_tokens",
     "max_completion_tokens": "max_tokens",
-    "reasoning_content": "",
 }
 #: Fields inside messages. Some services require their own reasoning back, others reject it.
 _IN_MESSAGES = frozenset({"reasoning_content"})
@@ -296,7 +283,7 @@ class RefusedFields:
         self._add(model, request.tenant, fields)
         tenants = [tenant for name, tenant in self._refusals if name == model and tenant is not _OTHERS]
         counts = Counter(field for tenant in tenants for field in self._current(model, tenant))
-        if agreed := tuple(field for field in fields if counts[field] >= TENANTS_TO_AGREE):
+        if agreed := tuple(field for field in fields if counts[field] >= base.TENANTS_TO_AGREE):
             self._add(model, _OTHERS, agreed)
 
     def _current(self, model: str, tenant: str | None) -> tuple[str, ...]:
