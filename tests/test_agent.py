@@ -497,7 +497,7 @@ def test_closing_an_agent_cancels_a_task_that_is_still_opening_its_session():
         (lambda: AsyncAgent(cast("Any", Client(model()))), "needs an `AsyncClient`"),
         (lambda: Agent(cast("Any", AsyncClient(model()))), "needs a `Client`"),
         (lambda: Agent(model(), tools=cast("Any", "look")), "list of tools"),
-        (lambda: Agent(model(), tools=cast("Any", [Tool("look")])), "not an executable tool"),
+        (lambda: Agent(model(), tools=cast("Any", [Tool("look")])), "only describes a tool"),
         (lambda: Agent(model(), tools=[look, look]), "duplicate tool name"),
         (lambda: Agent(model(), max_rounds=0), "max_rounds"),
         (lambda: Agent(model(), max_tokens=-1), "max_tokens"),

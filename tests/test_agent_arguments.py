@@ -16,6 +16,7 @@ from tests.cases import check_each
 from toolspeak import CallContext, ToolCall
 from toolspeak.agent import KEYWORDS
 from toolspeak.errors import UsageError
+from toolspeak.runtime.options import AgentTurnOptions
 
 pytestmark = pytest.mark.requirement("F13")
 
@@ -37,7 +38,8 @@ def test_both_agents_have_the_same_explicit_arguments():
 
 def test_every_argument_is_documented():
     text = ts.AsyncAgent.__doc__ or ""
-    assert [name for name in (*KEYWORDS, "options") if f"        {name}: " not in text] == []
+    own = [name for name in KEYWORDS if name not in AgentTurnOptions.__annotations__]
+    assert [name for name in (*own, "options") if f"        {name}: " not in text] == []
 
 
 @check_each(
@@ -48,7 +50,9 @@ def test_every_argument_is_documented():
         ({"temperatur": 0.5}, "did you mean `temperature`"),
         ({"ouput_type": int}, "did you mean `output_type`"),
         ({"mcps": "x"}, "did you mean `mcp`"),
-        ({"tool_choice": "required"}, "no option `tool_choice`"),
+        ({"tool_choice": "required"}, "an agent lets the model choose"),
+        ({"system_prompt": "Be kind."}, "use `instructions`"),
+        ({"num_ctx": 8192}, "extra_body={'num_ctx': ...}"),
         ({"timeout": 5}, "max_seconds"),
         ({"context_window": 8192}, "override_model"),
         ({"response_format": int}, "response_format"),
@@ -75,7 +79,7 @@ def test_mistakes_of_the_caller_raise_before_a_model_is_asked(options: dict[str,
 
 def test_settings_and_request_fields_of_any_upstream_stay_possible():
     upstream = model("Hi.")
-    run(agent(upstream, temperature=0.5, top_k=40, min_tokens=3, mode="off", num_ctx=4096).run("Hello."))
+    run(agent(upstream, temperature=0.5, top_k=40, mode="off", extra_body={"min_tokens": 3}).run("Hello."))
     options = upstream.requests[0].options
     assert (options.temperature, options.extra["top_k"], options.extra["min_tokens"]) == (0.5, 40, 3)
 

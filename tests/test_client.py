@@ -90,8 +90,8 @@ REFUSED = {
     "one message": (lambda asked: asked.chat({"role": "user", "content": "Hi"}), "must be a list of messages"),
     "one tool": (lambda asked: asked.chat("Hi", tools=WEATHER), "must be a list of tools"),
     "a bad mode": (lambda asked: asked.chat("Hi", mode="sometimes"), "mode"),
-    "several answers": (lambda asked: asked.chat("Hi", n=2), "`n` above 1"),
-    "several answers with tools": (lambda asked: asked.chat("Hi", tools=[WEATHER], n=2), "`n` above 1"),
+    "several answers": (lambda asked: asked.chat("Hi", extra_body={"n": 2}), "`n` above 1"),
+    "several answers with tools": (lambda asked: asked.chat("Hi", tools=[WEATHER], extra_body={"n": 2}), "`n` above 1"),
 }
 
 
@@ -157,8 +157,8 @@ def test_texts_that_cannot_be_used_are_refused_when_the_client_is_made(templates
 
 
 def test_an_unknown_setting_of_the_client_is_named():
-    with pytest.raises(ts.UsageError, match="unknown setting `modus`"):
-        ts.Client(ts.Scripted(), modus="auto")
+    with pytest.raises(ts.UsageError, match=r"unknown argument `modus`.*did you mean `mode`"):
+        ts.Client(ts.Scripted(), modus="auto")  # type: ignore[call-arg]
 
 
 def test_a_model_that_is_none_is_named():
@@ -459,7 +459,7 @@ def test_tools_are_not_recalled_where_no_call_is_wanted(how: dict[str, Any]):
 
 @pytest.mark.requirement("C3")
 @check_each(("sticky", "found"), [("results", 0), ("always", 1)])
-def test_behind_an_answer_tools_are_recalled_only_when_asked(sticky: str, found: int):
+def test_behind_an_answer_tools_are_recalled_only_when_asked(sticky: Any, found: int):
     asked, _ = client(CALL)
     later = [*_history("x"), {"role": "assistant", "content": "Sunny."}, {"role": "user", "content": "And Rome?"}]
     assert len(asked.chat(later, sticky_tools=sticky).tool_calls) == found
@@ -524,3 +524,16 @@ def test_without_a_name_no_state_file_is_written(tmp_path: Path):
     config = load({}, env={"HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)})
     ts.Client(ts.Scripted(CALL), config=config, **FIXED).chat(QUESTION, tools=[WEATHER])
     assert list(tmp_path.rglob("*.json")) == []
+
+
+def test_a_model_that_does_not_read_ahead_is_not_asked_about_announced_tools():
+    upstream = ts.Scripted("Hello.")
+
+    async def announce() -> None:
+        async with ts.AsyncClient(upstream, config=load({}, env={}), **FIXED) as asked:
+            await asked.read_ahead("Hi", [WEATHER])
+        async with ts.AsyncClient(upstream, config=load({"compact": "summary"}, env={}), **FIXED) as asked:
+            await asked.read_ahead("Hi", [WEATHER])
+
+    asyncio.run(announce())
+    assert upstream.requests == []

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from .errors import FormatError as FormatError
     from .errors import SchemaError as SchemaError
     from .errors import UpstreamTimeout as UpstreamTimeout
+    from .integrations.openai import wrap as wrap
     from .parsing import Scanner, parse
     from .tools.base import CallContext as CallContext
     from .tools.functions import tool
@@ -113,6 +114,7 @@ _HOMES = {
         "UsageError"
     ),
     ".engine.rounds.expansion": "expand",
+    ".integrations.openai": "wrap",
     ".tools.base": "CallContext",
     ".tools.functions": "tool",
     ".upstreams.scripted": "Scripted",

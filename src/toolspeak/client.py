@@ -12,15 +12,16 @@ import math
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator, Mapping
-from functools import cache, lru_cache, partial
-from typing import Self, cast
+from functools import cache, lru_cache, partial, wraps
+from inspect import signature
+from typing import Any, Concatenate, ParamSpec, Self, Unpack, cast
 
 import msgspec
 
 from .config import Config, load
 from .core.events import Event
 from .core.text import suggestion
-from .core.types import JSONValue, Message, Tool, ToolChoice
+from .core.types import JSONValue, Message, ToolChoice
 from .engine.planning.capabilities import Capabilities, capabilities
 from .engine.planning.strategy import Settings
 from .engine.turn.trace import TracedReply
@@ -28,13 +29,16 @@ from .errors import ModelError, UpstreamTimeout, UsageError
 from .key_value import SharedState, State
 from .plugins import Plugins
 from .runtime.model_resolution import InterpreterModel, Model, resolve_interpreter, resolve_model
+from .runtime.options import SETTINGS, SettingOptions, TurnOptions, list_options, split_options
 from .runtime.probe_cache import ProbeStore, StoredProbe
 from .runtime.prober import ProbeScheduler
 from .runtime.sync_bridge import SyncBridge
 from .runtime.tool_memory import build_request
 from .runtime.turn import AnyTurn, EngineTurn, ReplyCollector, error_after
 from .runtime.turn_factory import TurnFactory, checked_templates
+from .tools.other_forms import AnyTool, declarations
 from .upstreams.base import DEADLINE
+from .upstreams.http.retry import Retry
 from .upstreams.http.thin_transport import HttpUpstream
 
 #: About three years. Longer timeouts are ignored, because they could overflow the clock of the event loop.
@@ -43,8 +47,12 @@ _MAX_SECONDS = 1e8
 _MAX_SETTINGS = 64  # maximum number of different settings for single turns that a client remembers
 
 Messages = Iterable[Message | Mapping[str, JSONValue]] | str
-Tools = Iterable[Tool | Mapping[str, JSONValue] | type] | None
+Tools = Iterable[AnyTool] | None
 Choice = ToolChoice | str | Mapping[str, JSONValue] | None
+P = ParamSpec("P")
+
+#: Names of the other arguments of `chat`, for the search for misspelt ones.
+_CHAT_ARGUMENTS = ("messages", "tools", "tool_choice", "timeout")
 
 
 class AsyncStream:
@@ -53,7 +61,7 @@ class AsyncStream:
     def __init__(
         self, turn: AnyTurn, protocol: str, remember: Callable[[list[str]], None], limit: float | None
     ) -> None:
-        self._turn = turn
+        self.turn = turn
         self._collector = ReplyCollector(turn, protocol)
         self._remember = remember
         self._limit = limit  # in seconds after the first read
@@ -110,7 +118,7 @@ class AsyncStream:
         """Run the turn to its end and return the reply. With `by_callbacks`, as far as possible without a task."""
         if self._limit is not None:
             self._deadline = asyncio.get_running_loop().time() + self._limit
-        run, turn = _CallbackRun(self._collector), self._turn
+        run, turn = _CallbackRun(self._collector), self.turn
         if by_callbacks and type(turn) is EngineTurn and turn.start_now(run):
             try:
                 async with asyncio.timeout_at(self._deadline):
@@ -126,7 +134,7 @@ class AsyncStream:
         return self.reply
 
     def _settle(self) -> None:
-        outcome = self._turn.outcome
+        outcome = self.turn.outcome
         if outcome is None:  # closed early
             return
         self._reply = self._collector.reply()
@@ -209,9 +217,13 @@ class AsyncClient:
         timeout: timeout per turn in seconds.
         templates: custom prompt texts; see `TEMPLATES` in `engine.prompting.templates`.
         tenant: name that separates this client's memory and nonces from those of other tenants.
+        headers: HTTP headers to send with every request.
+        max_retries: maximum number of retries of a request that failed in transit; by default 2. `retries` is for
+            invalid answers.
         settings: any field of `Settings`, such as `mode`, `plan`, `policy` or `retries`.
     """
 
+    @list_options(SettingOptions)
     def __init__(
         self,
         model: Model,
@@ -225,8 +237,10 @@ class AsyncClient:
         timeout: float | None = None,
         tenant: str = "",
         templates: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        max_retries: int | None = None,
         known: Capabilities | None = None,
-        **settings: JSONValue,
+        **settings: Unpack[SettingOptions],
     ) -> None:
         config = config if config is not None else load()
         own = checked_templates(templates)
@@ -234,13 +248,11 @@ class AsyncClient:
         plugins = _plugins(config.load_plugins)
         plugins.extend(known)
         known.configure(*config.overrides())
-        resolved = resolve_model(model, base_url, api_key, config, plugins, protocol, transport)
+        sending = (headers, None if max_retries is None else _retry(max_retries))
+        options = (base_url, api_key, config, plugins, protocol, transport)
+        resolved = resolve_model(model, *options, *sending, needs_key=True)
         merged = _merge_settings(config.settings_for(str(resolved)), **settings)
-        if state is not None:
-            memory = state
-        else:  # a library should not write files unasked, so the state file is used only if it is configured
-            names = {setting.name for setting in config.effective_settings() if setting.value}
-            memory = config.memory() if "store" in names or "state_file" not in names else config.state()
+        memory = _memory(config) if state is None else state
         # The configured state contains the results of `toolspeak probe`. New results go where tools are remembered.
         configured_state = None if memory is state else config.state(cached=True)
         probe_store = (
@@ -297,6 +309,7 @@ class AsyncClient:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._resolved})"
 
+    @list_options(TurnOptions)
     async def chat(
         self,
         messages: Messages,
@@ -304,13 +317,14 @@ class AsyncClient:
         tool_choice: Choice = None,
         *,
         timeout: float | None = None,  # noqa: ASYNC109 - limits the turn, which can outlive this call in a stream
-        **options: JSONValue,
+        **options: Unpack[TurnOptions],
     ) -> TracedReply:
         """Run one turn. `options` are settings for this turn, or request fields such as `temperature`."""
         stream = self._open(messages, tools, tool_choice, False, timeout, options)
         is_plain = type(self._resolved.upstream) is HttpUpstream  # a subclass may do more with a request than send it
         return await stream._complete(by_callbacks=is_plain)  # pyright: ignore[reportPrivateUsage]
 
+    @list_options(TurnOptions)
     def stream(
         self,
         messages: Messages,
@@ -318,10 +332,19 @@ class AsyncClient:
         tool_choice: Choice = None,
         *,
         timeout: float | None = None,
-        **options: JSONValue,
+        **options: Unpack[TurnOptions],
     ) -> AsyncStream:
         """Run one turn and return its events as a stream."""
         return self._open(messages, tools, tool_choice, True, timeout, options)
+
+    async def read_ahead(self, messages: Messages, tools: Tools = None) -> None:
+        """Let the embedded model read the tools before the first question, which is then answered sooner.
+
+        `messages` holds the instructions and any question. Other models are not asked anything.
+        """
+        turn = self._open(messages, tools, None, True, None, {}).turn
+        if isinstance(turn, EngineTurn):
+            await turn.read_ahead()
 
     def _open(
         self,
@@ -330,19 +353,19 @@ class AsyncClient:
         tool_choice: Choice,
         streamed: bool,
         timeout: float | None,
-        options: Mapping[str, JSONValue],
+        options: Mapping[str, Any],
     ) -> AsyncStream:
         settings, fields = self._split(options) if options else (self._settings, options)
-        request = build_request(self.model, messages, tools, tool_choice, streamed, fields, self._resolved.protocol)
+        declared = declarations(tools)
+        request = build_request(self.model, messages, declared, tool_choice, streamed, fields, self._resolved.protocol)
         prepared = self._turns.make(request, settings, self._tenant)
         limit = _seconds(timeout) if timeout is not None else self._timeout
         remember = partial(self._turns.tool_memory.remember, self._tenant, prepared.request)
         return AsyncStream(prepared.turn, self._resolved.protocol, remember, limit)
 
-    def _split(self, options: Mapping[str, JSONValue]) -> tuple[Settings, Mapping[str, JSONValue]]:
+    def _split(self, options: Mapping[str, Any]) -> tuple[Settings, Mapping[str, JSONValue]]:
         """Separate settings from request fields."""
-        changes = {key: value for key, value in options.items() if key in Settings.__struct_fields__}
-        fields = {key: value for key, value in options.items() if key not in changes}
+        changes, fields = split_options(options, _CHAT_ARGUMENTS)
         try:
             return self._changed_settings(**changes), fields
         except TypeError:  # a value that has no hash
@@ -378,6 +401,12 @@ class AsyncClient:
         await self.close()
 
 
+def _memory(config: Config) -> State:
+    """Open the memory of a client. A library should not write files unasked, so only a configured file is used."""
+    names = {setting.name for setting in config.effective_settings() if setting.value}
+    return config.memory() if "store" in names or "state_file" not in names else config.state()
+
+
 #: Finds the installed plugins. Cached, because they do not change while a program runs.
 _plugins = cache(Plugins)
 
@@ -391,11 +420,18 @@ def _seconds(timeout: float | None) -> float | None:
     return timeout if timeout < _MAX_SECONDS else None
 
 
-def _merge_settings(settings: Settings, /, **changes: JSONValue) -> Settings:
-    unknown = sorted(set(changes) - set(Settings.__struct_fields__))
-    if unknown:
-        raise UsageError(f"unknown setting `{unknown[0]}`", hint=suggestion(unknown[0], Settings.__struct_fields__))
+def _merge_settings(settings: Settings, /, **changes: Any) -> Settings:
+    for name in changes.keys() - SETTINGS:
+        elsewhere = f"`{name}` is an argument of `chat` and `stream`" if name in TurnOptions.__annotations__ else ""
+        names = (*signature(AsyncClient.__init__).parameters, *SETTINGS)
+        raise UsageError(f"unknown argument `{name}`", hint=elsewhere or suggestion(name, names))
     return msgspec.structs.replace(settings, **changes) if changes else settings
+
+
+def _retry(most: int) -> Retry:
+    if isinstance(most, bool) or not isinstance(most, int) or most < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UsageError(f"`max_retries` must be a whole number of at least 0, not {most!r}")
+    return Retry(most=most)
 
 
 class _SingleReader:
@@ -481,10 +517,18 @@ async def _next(batches: AsyncIterator[list[Event]]) -> list[Event] | None:
     return await anext(batches, None)
 
 
+def _with_arguments_of(
+    constructor: Callable[Concatenate[AsyncClient, P], None],
+) -> Callable[[Callable[..., None]], Callable[Concatenate[Any, P], None]]:
+    """Give a constructor the arguments of another one, for type checkers and `inspect`."""
+    return wraps(constructor, assigned=())
+
+
 class Client:
     """Tool calling with one model. Takes the same arguments as `AsyncClient`."""
 
-    def __init__(self, model: Model, **arguments: JSONValue) -> None:
+    @_with_arguments_of(AsyncClient.__init__)
+    def __init__(self, model: Model, **arguments: Any) -> None:
         self._client = AsyncClient(model, **arguments)
         self._bridge = SyncBridge()
         self._bridge.close_with(self, self._client.forget)
@@ -502,6 +546,7 @@ class Client:
     def __repr__(self) -> str:
         return repr(self._client).removeprefix("Async")
 
+    @list_options(TurnOptions)
     def chat(
         self,
         messages: Messages,
@@ -509,11 +554,12 @@ class Client:
         tool_choice: Choice = None,
         *,
         timeout: float | None = None,
-        **options: JSONValue,
+        **options: Unpack[TurnOptions],
     ) -> TracedReply:
         """Run one turn. `options` are settings for this turn, or request fields such as `temperature`."""
         return self._bridge.run(self._client.chat(messages, tools, tool_choice, timeout=timeout, **options))
 
+    @list_options(TurnOptions)
     def stream(
         self,
         messages: Messages,
@@ -521,7 +567,7 @@ class Client:
         tool_choice: Choice = None,
         *,
         timeout: float | None = None,
-        **options: JSONValue,
+        **options: Unpack[TurnOptions],
     ) -> Stream:
         """Run one turn as a stream. Iterate over the stream, then read its `reply`."""
         stream = self._client.stream(messages, tools, tool_choice, timeout=timeout, **options)

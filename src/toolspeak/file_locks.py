@@ -48,6 +48,17 @@ def file_lock(path: Path, on_wait: Callable[[], None] | None = None) -> Generato
         os.close(descriptor)  # this releases the lock
 
 
+def is_locked(path: Path) -> bool:
+    """Whether somebody holds the lock on a file."""
+    if not path.exists():
+        return False
+    descriptor = os.open(path, os.O_RDWR)
+    try:
+        return not _try_lock(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 @contextmanager
 def folder_lock(folder: int, deadline: float) -> Generator[None]:
     """Hold the lock on an open folder, which leaves nothing behind.

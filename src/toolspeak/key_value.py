@@ -18,6 +18,7 @@ from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
 import msgspec
 
+from .core.text import system_reason
 from .errors import ConfigError, UsageError
 from .file_locks import file_lock
 
@@ -270,7 +271,7 @@ class FileState:
             raise self._unusable("write", error) from None
 
     def _unusable(self, verb: str, error: OSError) -> ConfigError:
-        message = f"cannot {verb} the state file `{self.path}`: {error.strerror or error}"
+        message = f"cannot {verb} the state file `{self.path}`: {system_reason(error)}"
         return ConfigError(message, hint="make it accessible, or set TOOLSPEAK_STATE_FILE to another file")
 
 

@@ -106,7 +106,7 @@ class Plugins:
 
     def _search(self) -> list[tuple[Plugin, EntryPoint]]:
         if self._entries is None:
-            self._entries = sorted(self._entry_points(), key=lambda found: (found[0].group, found[0].name))
+            self._entries = sorted(self._entry_points(), key=lambda entry: (entry[0].group, entry[0].name))
         return self._entries
 
     def _entry_points(self) -> Iterator[tuple[Plugin, EntryPoint]]:

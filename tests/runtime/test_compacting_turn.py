@@ -53,7 +53,8 @@ def history(rounds: int, chars: int = 2000, task: str = "Find it.") -> list[JSON
 def client(upstream: Scripted, window: int = 2000, **settings: Any) -> AsyncClient:
     known = Capabilities()
     known.override_model("*", {"context_window": window, "capability": "openai"})
-    return AsyncClient(upstream, known=known, **{"compact": "summary", **settings})
+    options: dict[str, Any] = {"compact": "summary", **settings}
+    return AsyncClient(upstream, known=known, **options)
 
 
 def replies(upstream: Scripted, *histories: list[JSONObject], window: int = 2000, **settings: Any) -> list[TracedReply]:
@@ -187,8 +188,8 @@ def test_a_window_that_the_request_sets_itself_counts():
 
     async def main() -> list[TracedReply]:
         one = client(upstream, 100_000)
-        sized = {"num_ctx": 2000}
-        return [await one.chat(history(5), [LOOK]), await one.chat(history(5), [LOOK], options=sized)]
+        sized = {"options": {"num_ctx": 2000}}
+        return [await one.chat(history(5), [LOOK]), await one.chat(history(5), [LOOK], extra_body=sized)]
 
     plain, sized = run(main())
     assert codes(plain) == []

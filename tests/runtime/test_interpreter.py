@@ -157,7 +157,7 @@ def test_its_time_is_not_that_of_the_upstream(monkeypatch: pytest.MonkeyPatch):
             pass
 
     run(main())
-    assert stream.reply.calls and stream._turn.upstream_seconds == 0  # pyright: ignore[reportPrivateUsage]
+    assert stream.reply.calls and stream.turn.upstream_seconds == 0
 
 
 def test_a_configuration_that_cannot_work_is_told_when_the_server_starts():

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -657,3 +660,35 @@ def test_tools_are_tried_natively_until_a_probe_has_ended():
 
 def test_the_summary_of_a_model_that_was_not_used_is_empty():
     assert ModelUse("", "m", "").summary() == ""
+
+
+#: A server that has looked up a model, and forks a worker that uses what was learned, or ends at once.
+FORKING = """
+import asyncio, os, sys
+from toolspeak.runtime.learning import UseLearning, UseStore
+from toolspeak.runtime.probe_cache import ProbeTarget
+from toolspeak.store.cached_key_value import cached_key_value
+now = 0.0
+learning = UseLearning(UseStore(cached_key_value(f"sqlite:///{sys.argv[1]}/use.db"), lambda: now))
+target = ProbeTarget("openai", "m", "https://models.example.com/v1")
+learning.learned(target)
+worker = os.fork()
+if not worker:
+    now = 1e6
+    if sys.argv[2] == "uses":
+        learning.learned(target)
+    asyncio.run(learning.close())
+    os._exit(0)
+print(os.waitpid(worker, 0)[1])
+asyncio.run(learning.close())
+"""
+
+
+@pytest.mark.requirement("C3", "R-F30")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+@check_each("worker", ["uses", "ends"])
+def test_a_forked_worker_reads_what_was_learned_in_a_thread_of_its_own(tmp_path: Path, worker: str):
+    pytest.importorskip("sqlalchemy")
+    command = [sys.executable, "-W", "ignore", "-c", FORKING, str(tmp_path), worker]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert ended.stdout == "0\n"

@@ -152,3 +152,37 @@ def test_what_a_plugin_says_about_its_use_is_passed_on():
 
     with pytest.raises(ts.UsageError, match="named in full"):
         resolve_model("mine:m", "", "", config(), NoPlugins(mine=factory))
+
+
+@check_each(
+    ("model", "env", "resolved"),
+    [
+        ("openai/gpt-4o", {"OPENAI_API_KEY": "k"}, "openai:gpt-4o"),
+        ("OpenAI/gpt-4o", {"OPENAI_API_KEY": "k"}, "openai:gpt-4o"),
+        ("openrouter/openai/gpt-4o", {"OPENROUTER_API_KEY": "k"}, "openrouter:openai/gpt-4o"),
+        ("ollama/llama3:8b", {}, "ollama:llama3:8b"),
+    ],
+)
+def test_a_slash_names_the_provider_where_no_base_url_is_given(model: str, env: dict[str, str], resolved: str):
+    assert repr(ts.Client(model, config=load({}, env=env))) == f"Client({resolved})"
+
+
+@check_each(
+    ("model", "options", "message"),
+    [
+        ("openai:gpt-4o", {}, "OPENAI_API_KEY is not set"),
+        ("anthropic:claude", {}, "ANTHROPIC_API_KEY is not set"),
+        ("nobody/gpt-4o", {}, "unknown model"),
+        ("openai:gpt-4o", {"api_key": "k"}, ""),
+        ("openai:gpt-4o", {"headers": {"Authorization": "Bearer k"}}, ""),
+        ("openai:gpt-4o", {"base_url": "http://127.0.0.1:9/v1"}, ""),
+        ("ollama:llama3", {}, ""),
+    ],
+)
+def test_a_missing_key_is_reported_at_once(model: str, options: dict[str, Any], message: str):
+    try:
+        ts.Client(model, config=load({}, env={}), **options)
+    except ts.ToolspeakError as error:
+        assert message and message in str(error)
+    else:
+        assert not message

@@ -106,7 +106,7 @@ def test_a_secret_that_does_not_hold_is_told(place: Place):
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [(None, "cannot be read: No such file"), ("no key", "cannot sign with RS256"), ("\xe9", "not a PEM file")],
+    [(None, "cannot be read: no such file"), ("no key", "cannot sign with RS256"), ("\xe9", "not a PEM file")],
 )
 def test_a_key_that_cannot_be_used_is_told_and_not_shown(place: Place, tmp_path: Path, text: str | None, words: str):
     file = tmp_path / "key.pem"

@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, I
 from contextlib import suppress
 from functools import partial, wraps
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeAlias, Unpack
 
 import msgspec
 
@@ -26,6 +26,7 @@ from ..engine.rounds.loop import MAX_ROUNDS, RoundLimits
 from ..engine.rounds.transcript import Answer, Entry, results_of
 from ..errors import UsageError
 from ..runtime.model_resolution import Model
+from ..runtime.options import AgentTurnOptions, list_options
 from ..runtime.sync_bridge import SyncBridge
 from ..store.session_interface import MemorySessions, SessionJournal, SessionStore
 from ..tools.approval import Approval, Ask
@@ -87,6 +88,7 @@ class AsyncAgent:
         options: settings and request fields, such as `mode` or `temperature`.
     """
 
+    @list_options(AgentTurnOptions)
     def __init__(
         self,
         client: AsyncClient | Model,
@@ -106,7 +108,7 @@ class AsyncAgent:
         on_event: EmitEvent | None = None,
         tool_timeout: float | None = TOOL_SECONDS,
         max_output: int | None = MAX_OUTPUT_CHARS,
-        **options: JSONValue,
+        **options: Unpack[AgentTurnOptions],
     ) -> None:
         if isinstance(client, Client):
             raise UsageError("an `AsyncAgent` needs an `AsyncClient`", hint="use `Agent`, or create an `AsyncClient`")

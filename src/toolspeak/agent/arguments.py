@@ -1,38 +1,34 @@
 """Checks of an agent's arguments. Mistakes of the caller raise a `UsageError` before a model is asked."""
 
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
-from typing import get_args
+from typing import Any, get_args
 
 import msgspec
 
 from ..config.values import ApprovalMode
-from ..core.types import JSONValue, require
+from ..core.types import require
 from ..engine.planning.strategy import Settings
 from ..errors import UsageError
+from ..runtime.options import split_options
 from ..runtime.tool_memory import build_request
 
 APPROVAL_MODES: tuple[ApprovalMode, ...] = get_args(ApprovalMode)
 
-#: Request fields that the agent sets itself, and what to use instead.
-_OWN_FIELDS = {
+#: Arguments that an agent does not have, and what to use instead.
+_ELSEWHERE = {
     "context_window": 'call ts.override_model("PROVIDER:MODEL", {"context_window": 8192})',
     "messages": "pass the messages to `run`",
     "model": "pass the model as the first argument",
+    "output": "use `output_type`",
     "stream": "use the `stream` method",
+    "system": "use `instructions`",
+    "system_prompt": "use `instructions`",
     "timeout": "use `max_seconds` or `tool_timeout`",
     "tool_choice": "an agent lets the model choose",
 }
-#: Request fields that are often used. Only misspellings of known names are rejected, because upstreams have their own.
-_REQUEST_FIELDS = (
-    "temperature top_p top_k min_p seed stop response_format reasoning_effort frequency_penalty presence_penalty "
-    "max_completion_tokens logit_bias metadata user extra_body"
-).split()
-#: How similar a misspelt name must be. Real fields such as `top_k` and `top_p` have a similarity of 0.8.
-_MISSPELT = 0.84
 
 
-def check_options(options: Mapping[str, JSONValue], keywords: Iterable[str], *, typed: bool) -> None:
+def check_options(options: Mapping[str, Any], keywords: Iterable[str], *, typed: bool) -> None:
     """Check the settings and request fields of an agent. `keywords` are the names of its other arguments.
 
     `typed`: whether the agent has an output type.
@@ -40,16 +36,8 @@ def check_options(options: Mapping[str, JSONValue], keywords: Iterable[str], *, 
     """
     if typed and "response_format" in options:
         raise UsageError("`response_format` and `output_type` contradict each other", hint="omit one of them")
-    settings = Settings.__struct_fields__
-    for name in options:
-        if name in _OWN_FIELDS:
-            raise UsageError(f"an agent has no option `{name}`", hint=_OWN_FIELDS[name])
-        names = (*keywords, *settings, *_REQUEST_FIELDS)
-        near = [] if name in names else get_close_matches(name, names, 1, _MISSPELT)
-        if near:
-            raise UsageError(f"unknown option `{name}`", hint=f"did you mean `{near[0]}`?")
-    msgspec.structs.replace(Settings(), **{name: value for name, value in options.items() if name in settings})
-    fields = {name: value for name, value in options.items() if name not in settings}
+    settings, fields = split_options(options, keywords, _ELSEWHERE)
+    msgspec.structs.replace(Settings(), **settings)
     build_request("", "check", None, None, True, fields)
 
 

@@ -1,7 +1,6 @@
 """An agent's tools: lookup, approval, and execution in order, with timeouts and error handling."""
 
 import asyncio
-import inspect
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from functools import partial
@@ -14,6 +13,7 @@ from ..engine.rounds.loop import PlannedCall
 from ..errors import ToolDenied, ToolspeakError, ToolTimeout, UsageError
 from ..tools.approval import Approval, Ask
 from ..tools.base import CallContext, Executable, ToolOutput
+from ..tools.other_forms import executable as executable_of
 from ..tools.wrappers import MAX_OUTPUT_CHARS, ReadMore, Truncated, cut_short, is_sandboxed, is_untrusted
 
 T = TypeVar("T")
@@ -34,7 +34,7 @@ class Toolbox:
             raise UsageError("`tools` must be a list of tools", hint="wrap a single tool in a list")
         self._by_name: dict[str, Executable] = {}
         for each in tools:
-            executable = _executable(each)
+            executable = executable_of(each)
             if executable.tool.name in self._by_name:
                 raise UsageError(f"duplicate tool name `{executable.tool.name}`", hint="rename one of the tools")
             self._by_name[executable.tool.name] = executable
@@ -84,17 +84,6 @@ def _with_truncation(box: Toolbox, limit: int) -> Toolbox:
     executables = [box[tool.name] for tool in box.tools]
     cut = all(isinstance(each, Truncated | ReadMore) for each in executables)
     return box if cut else Toolbox(cut_short(executables, limit))
-
-
-def _executable(source: Executable | Callable[..., Any]) -> Executable:
-    if isinstance(getattr(source, "tool", None), Tool) and callable(getattr(source, "run", None)):
-        return cast("Executable", source)
-    if inspect.isroutine(source):
-        from ..tools.functions import tool
-
-        return cast("Executable", tool(source))
-    hint = "pass a Python function, or a tool from `toolspeak.tools`"
-    raise UsageError(f"a `{type(source).__name__}` is not an executable tool", hint=hint)
 
 
 def approval_of(approve: Ask | Approval | None) -> Approval | None:

@@ -11,6 +11,7 @@ from typing import TypeAlias, cast
 
 import msgspec
 
+from ..core.text import system_reason
 from ..core.types import MEDIA_KINDS, JSONObject, JSONValue, Media, MediaKind, Message, Part, TextPart
 from ..errors import UsageError
 from ..protocols import openai_chat
@@ -119,7 +120,7 @@ def _file_media(path: Path) -> Media:
         with path.expanduser().open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
-        raise UsageError(f"cannot read `{path}`: {error.strerror or error}") from None
+        raise UsageError(f"cannot read `{path}`: {system_reason(error)}") from None
     if len(data) > MAX_FILE_BYTES:
         raise UsageError(f"`{path}` is larger than {MAX_FILE_BYTES} bytes", hint="pass a link: ts.Media(kind, url)")
     if not data:

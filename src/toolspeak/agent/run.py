@@ -15,26 +15,14 @@ import msgspec
 
 from ..client import AsyncClient
 from ..core.events import Event, Noted, ReasoningDelta, Reply, TextDelta, fold
-from ..core.text import counted, estimate_tokens
-from ..core.types import JSONValue, Message, Note, TextPart, ToolChoice, ToolResult
+from ..core.text import counted
+from ..core.types import JSONValue, Message, Note, Request, TextPart, ToolChoice, ToolResult
+from ..engine.context.sizes import request_tokens
 from ..engine.prompting.escaping import one_line
+from ..engine.rounds import loop as round_loop
 from ..engine.rounds.expansion import messages_of
-from ..engine.rounds.loop import (
-    AskModel,
-    CallOutcome,
-    Cancelled,
-    Execute,
-    Executed,
-    Failed,
-    Finished,
-    PlannedCall,
-    RoundInput,
-    RoundLimits,
-    Rounds,
-    TimeUp,
-)
 from ..engine.rounds.transcript import Answer, AnswerStatus, Entry
-from ..engine.turn.faults import FAULT_TEXTS
+from ..engine.turn.faults import RETRY_REASONS
 from ..engine.turn.trace import TracedReply
 from ..errors import ToolDenied, ToolError, ToolspeakError, UpstreamError, UpstreamTimeout
 from ..store.session_interface import FileChange, SessionJournal
@@ -54,13 +42,11 @@ _STEP_GRACE = 30.0  # seconds to wait for a cancelled step, so its tools can sto
 _RECORD_SECONDS = 60.0
 #: HTTP statuses of upstreams that do not accept a JSON schema for the answer.
 _REJECTION_STATUSES = frozenset({400, 404, 415, 422, 500, 501})
-#: Why the model is asked again, by the code of the engine's note.
-_RETRY_REASONS = {f"retry_{kind}": text for kind, text in FAULT_TEXTS.items()}
 
 
 class AgentOptions(msgspec.Struct, frozen=True):
     instructions: str = ""
-    limits: RoundLimits = RoundLimits()
+    limits: round_loop.RoundLimits = round_loop.RoundLimits()
     #: Whether to run the read-only calls of one round in parallel. If None, the settings of the client decide.
     parallel: bool | None = None
     approval: Approval | None = None
@@ -98,7 +84,7 @@ class TaskRun:
 
     async def carry_out(self, entries: Sequence[Entry]) -> Answer:
         """Run until the task ends. A cancelled or failed task also returns an answer."""
-        rounds = Rounds(
+        rounds = round_loop.Rounds(
             entries,
             self._toolbox.tools,
             instructions=self._options.system_text,
@@ -115,8 +101,8 @@ class TaskRun:
         except asyncio.CancelledError:
             why = "the program cancelled the task"
             if answer is None:
-                action = rounds.feed(Cancelled(self._partial(), why))
-                assert isinstance(action, Finished)
+                action = rounds.feed(round_loop.Cancelled(self._partial(), why))
+                assert isinstance(action, round_loop.Finished)
                 answer = action.answer
             else:
                 answer = _ended(answer, "interrupted", why)
@@ -124,10 +110,10 @@ class TaskRun:
             raise
         return await self._end(answer)
 
-    async def _rounds(self, rounds: Rounds) -> Finished:
+    async def _rounds(self, rounds: round_loop.Rounds) -> round_loop.Finished:
         action = rounds.start()
-        while not isinstance(action, Finished):
-            if isinstance(action, AskModel):
+        while not isinstance(action, round_loop.Finished):
+            if isinstance(action, round_loop.AskModel):
                 result = await self._run_step(self._ask(action, rounds.deadline))
             else:
                 await run_to_completion(self._journal.plan(action.round))
@@ -155,7 +141,7 @@ class TaskRun:
             answer = msgspec.structs.replace(answer, notes=(*answer.notes, Note("retry_output", problem)))
             prompt = Message("user", (TextPart(output.repair_prompt(problem)),))
             messages = (*system, *messages_of((*entries, answer)), prompt)
-            ask = AskModel(messages, (), ToolChoice("none"), len(answer.rounds) + 1, summary=True)
+            ask = round_loop.AskModel(messages, (), ToolChoice("none"), len(answer.rounds) + 1, summary=True)
             reply = await self._run_step(self._ask(ask, None))
             if not isinstance(reply, Reply):
                 return _without_reply(answer, reply)
@@ -171,7 +157,7 @@ class TaskRun:
         self.parsed = await in_thread(partial(output.parse, answer.content))
         return self.parsed.problem
 
-    async def _run_step(self, step: Coroutine[Any, Any, RoundInput]) -> RoundInput:
+    async def _run_step(self, step: Coroutine[Any, Any, round_loop.RoundInput]) -> round_loop.RoundInput:
         """Run a step until it ends or the task is cancelled."""
         task = asyncio.ensure_future(step)
         stop = asyncio.ensure_future(self._stop.wait())
@@ -181,16 +167,15 @@ class TaskRun:
             stop.cancel()
             if not task.done():
                 await cancel_and_wait(task, _STEP_GRACE)
-        return task.result() if task.done() and not task.cancelled() else Cancelled(self._partial())
+        return task.result() if task.done() and not task.cancelled() else round_loop.Cancelled(self._partial())
 
     def _partial(self) -> Reply | None:
         """Return the partial answer to the current request, if any."""
         return msgspec.structs.replace(fold(self._events), requests=1) if self._events else None
 
-    async def _ask(self, ask: AskModel, deadline: float | None) -> RoundInput:
+    async def _ask(self, ask: round_loop.AskModel, deadline: float | None) -> round_loop.RoundInput:
         _log.info("round %d started%s", ask.number, " for a summary" if ask.summary else "")
-        texts = [*(message.text for message in ask.messages), msgspec.json.encode(ask.tools).decode()]
-        tokens = sum(map(estimate_tokens, texts))
+        tokens = request_tokens(Request("", ask.messages, ask.tools))
         self._emit(events.RoundStarted(ask.number, ask.summary, tokens))
         self._events = []
         limit = None if deadline is None or ask.summary else max(deadline - self._loop.time(), 0.001)
@@ -202,9 +187,9 @@ class TaskRun:
             self._events = []
             partial = msgspec.structs.replace(partial, failure=None) if partial else None
             if limit is not None and isinstance(error, UpstreamTimeout) and self._loop.time() >= (deadline or 0.0):
-                return TimeUp(partial)
+                return round_loop.TimeUp(partial)
             _log.warning("round %d failed: %s", ask.number, one_line(str(error), _MAX_LOGGED_CHARS))
-            return Failed(str(error), partial)
+            return round_loop.Failed(str(error), partial)
         self._events = []
         if not reply.calls and not ask.summary:
             why = reply.record.why_no_call if reply.record is not None else ""
@@ -212,7 +197,7 @@ class TaskRun:
             _log.info("round %d: no calls: %s", ask.number, reason)
         return reply
 
-    async def _request(self, ask: AskModel, limit: float | None) -> TracedReply:
+    async def _request(self, ask: round_loop.AskModel, limit: float | None) -> TracedReply:
         """Send a request. Requests without tools ask the upstream to enforce the output type.
 
         Many upstreams cannot do that while tools are offered, or never call a tool then.
@@ -220,7 +205,7 @@ class TaskRun:
         output = None if ask.tools else self._options.output
         fields = {} if output is None else output.request_fields
         unchecked = {"check_format": False} if fields else {}  # the agent itself teaches and checks its output type
-        options = {**self._options.options, **fields, **unchecked}
+        options: dict[str, Any] = {**self._options.options, **fields, **unchecked}
         try:
             stream = self._client.stream(ask.messages, ask.tools, ask.choice, timeout=limit, **options)
             async for batch in stream.batches():
@@ -243,12 +228,12 @@ class TaskRun:
                 self._emit(events.TextPiece(event.text))
             elif isinstance(event, ReasoningDelta):
                 self._emit(events.ThoughtPiece(event.text))
-            elif isinstance(event, Noted) and event.note.code in _RETRY_REASONS:
-                self._emit(events.RetryStarted(_RETRY_REASONS[event.note.code]))
+            elif isinstance(event, Noted) and event.note.code in RETRY_REASONS:
+                self._emit(events.RetryStarted(RETRY_REASONS[event.note.code]))
         if text:
             await run_to_completion(self._journal.stream(text))
 
-    async def _execute(self, rounds: Rounds, execute: Execute) -> RoundInput:
+    async def _execute(self, rounds: round_loop.Rounds, execute: round_loop.Execute) -> round_loop.RoundInput:
         names = ", ".join(one_line(record.call.name, _MAX_LOGGED_CHARS) for record in execute.round.calls)
         _log.info("round %d: calls started: %s", execute.number, names)
         for record in execute.round.calls:
@@ -256,9 +241,11 @@ class TaskRun:
                 self._emit(events.ResultReady(record.call, record.result))
         parallel = self._client.parallel if self._options.parallel is None else self._options.parallel
         await run_in_order(execute.calls, lambda planned: self._run(rounds, planned, execute), parallel=parallel)
-        return Executed()
+        return round_loop.Executed()
 
-    async def _run(self, rounds: Rounds, planned: PlannedCall, execute: Execute) -> None:
+    async def _run(
+        self, rounds: round_loop.Rounds, planned: round_loop.PlannedCall, execute: round_loop.Execute
+    ) -> None:
         """Run one call, from approval to result."""
         call, context = planned.call, self._context(planned, execute.tainted)
         executable = self._toolbox[call.name]
@@ -277,7 +264,7 @@ class TaskRun:
         result = ToolResult(call.id, output.content, call.name, output.error, output.parts)
         seconds = time.monotonic() - began
         # First, because the journal write may raise.
-        rounds.record_outcome(CallOutcome(result, seconds, output.final, output.diffs))
+        rounds.record_outcome(round_loop.CallOutcome(result, seconds, output.final, output.diffs))
         await run_to_completion(self._journal.finish(result, seconds))
         for each in output.diffs:
             self._emit(events.FileChanged(call.id, each.path, each.diff))
@@ -286,7 +273,7 @@ class TaskRun:
         self._emit(events.ResultReady(call, result, seconds))
 
     async def _require_approval(
-        self, planned: PlannedCall, executable: Executable, context: CallContext, execute: Execute
+        self, planned: round_loop.PlannedCall, executable: Executable, context: CallContext, execute: round_loop.Execute
     ) -> None:
         why, approval = execute.consent_reason(planned), self._options.approval
         # Consent given in advance covers neither a repetition of a call that may have run, nor an interpreted call.
@@ -294,7 +281,7 @@ class TaskRun:
         if (why and (firm or not self._options.consents)) or (planned.side_effects and approval):
             await require_approval(approval, executable, planned.call.arguments, context, why, not firm)
 
-    def _context(self, planned: PlannedCall, tainted: bool) -> CallContext:
+    def _context(self, planned: round_loop.PlannedCall, tainted: bool) -> CallContext:
         def emit(text: str) -> None:
             self._loop.call_soon_threadsafe(self._emit, events.OutputPiece(planned.call.id, text))
 
@@ -327,11 +314,11 @@ def _with_reply(answer: Answer, reply: Reply) -> Answer:
     )
 
 
-def _without_reply(answer: Answer, step: RoundInput) -> Answer:
+def _without_reply(answer: Answer, step: round_loop.RoundInput) -> Answer:
     """End an answer for which there was no further reply."""
-    if isinstance(step, Failed):
+    if isinstance(step, round_loop.Failed):
         return _ended(_with_costs(answer, step.reply), "failed", step.message)
-    assert isinstance(step, Cancelled)
+    assert isinstance(step, round_loop.Cancelled)
     return _ended(_with_costs(answer, step.reply), "interrupted", step.why)
 
 

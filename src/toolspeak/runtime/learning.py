@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import os
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from ..core.text import counted
 from ..core.types import JSONObject, Request
 from ..engine.context.complaints import context_complaint
 from ..engine.planning.capabilities import Learned
@@ -78,7 +80,6 @@ class TenantUse(msgspec.Struct, frozen=True):
     marks: dict[str, int] = {}
 
     def observed(self, observation: Observation, now: float) -> TenantUse:
-        """Add an observation."""
         in_a_row = self.in_a_row + 1 if observation.fields == self.last else 1
         use = msgspec.structs.replace(
             self, last=observation.fields, in_a_row=min(in_a_row, TURNS_TO_AGREE), seen_at=now
@@ -134,9 +135,9 @@ class ModelUse(msgspec.Struct, frozen=True):
         uses = self.tenants.values()
         turns, first_try = sum(use.turns for use in uses), sum(use.first_try for use in uses)
         marks = sum((Counter(use.marks) for use in uses), Counter[str]())
-        counted = ", ".join(f"{mark} {count}" for mark, count in sorted(marks.items()))
-        nonce = f"; nonce: {counted}" if counted else ""
-        return f"{turns} turns with calls, {first_try} with one request{nonce}" if turns else ""
+        counts = ", ".join(f"{mark} {count}" for mark, count in sorted(marks.items()))
+        nonce = f"; nonce: {counts}" if counts else ""
+        return f"{counted(turns, 'turn')} with calls, {first_try} with one request{nonce}" if turns else ""
 
     def learned(self, tenant: str) -> Learned | None:
         """Return what applies to a tenant, given by its hash; None if nothing was learned."""
@@ -241,6 +242,7 @@ class UseLearning:
         self._store = store
         self._targets: OrderedDict[ProbeTarget, _Target] = OrderedDict()
         self._thread: ThreadPoolExecutor | None = None
+        self._process = 0  # whose thread that is: a forked worker does not inherit threads
         self._last: Future[None] | None = None  # what the thread does last
         self._loaded: deque[tuple[ProbeTarget, ModelUse]] = deque()  # values that were read, until they are merged
 
@@ -305,7 +307,6 @@ class UseLearning:
             state.changed()
 
     def turn_ended(self, turn: EndedTurn) -> None:
-        """Learn from a turn."""
         if not turn.request.tools and turn.outcome.failure is None and not turn.outcome.limitations:
             return
         if any(note.code == "upstream_fallback" for each in turn.outcome.trace.attempts for note in each.notes):
@@ -393,8 +394,8 @@ class UseLearning:
 
     def _in_background(self, function: Callable[..., None], *arguments: object) -> Future[None]:
         """Read or write in a thread, because files and databases are slow."""
-        if self._thread is None:
-            self._thread = ThreadPoolExecutor(1, thread_name_prefix="toolspeak-learning")
+        if self._thread is None or self._process != os.getpid():
+            self._thread, self._process = ThreadPoolExecutor(1, thread_name_prefix="toolspeak-learning"), os.getpid()
         try:
             self._last = self._thread.submit(function, *arguments)
         except RuntimeError:  # the interpreter is exiting, and threads take no more work
@@ -426,7 +427,7 @@ class UseLearning:
                 if tenant.unsaved is not None:
                     self._write(target, key, tenant.unsaved)
         thread, self._thread = self._thread, None
-        if thread is not None and self._last is not None:
+        if thread is not None and self._last is not None and self._process == os.getpid():
             thread.shutdown(wait=False)  # another thread cannot wait for it while the interpreter is exiting
             await asyncio.wait([asyncio.wrap_future(self._last)])
 

@@ -1,19 +1,21 @@
 """Resolve a model to an upstream: `provider:model`, a Python function, or a custom upstream."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeAlias, cast, get_args
 
 import msgspec
 
 from ..config import Config, Transport, redacted_url
+from ..core.text import suggestion
 from ..core.types import require
-from ..engine.planning.capabilities import Capabilities
+from ..engine.planning.capabilities import Capabilities, capabilities
 from ..engine.prompting.nonces import nonces_of
 from ..errors import ConfigError, ToolspeakError, UsageError
 from ..plugins import Plugins
 from ..upstreams.base import Upstream, shorten
 from ..upstreams.function import FunctionUpstream, ModelFunction
+from ..upstreams.http.retry import Retry
 
 if TYPE_CHECKING:
     from ..engine.turn.interpretation import Interpreter
@@ -38,16 +40,27 @@ class ResolvedModel(msgspec.Struct, frozen=True):
 
 
 def resolve_model(
-    model: Model, base_url: str, api_key: str, config: Config, plugins: Plugins, protocol: str = "", transport: str = ""
+    model: Model,
+    base_url: str,
+    api_key: str,
+    config: Config,
+    plugins: Plugins,
+    protocol: str = "",
+    transport: str = "",
+    headers: Mapping[str, str] | None = None,
+    retry: Retry | None = None,
+    *,
+    needs_key: bool = False,  # whether the key of a vendor must be set
 ) -> ResolvedModel:
-    """Find or create the upstream for `model`. Empty options are taken from the configuration."""
+    """Find or create the upstream for `model`. Options that are empty come from the configuration."""
     options = {"base_url": base_url, "api_key": api_key, "protocol": protocol, "transport": transport}
     for name, value in options.items():
         require(value, str, f"`{name}`", "a string")
     if isinstance(model, str):
-        return _resolve_name(model, options, config, plugins)
-    if any(options.values()):
-        raise UsageError("`base_url`, `api_key`, `protocol` and `transport` only apply to a model given by name")
+        return _resolve_name(model, options, headers, retry, config, plugins, needs_key)
+    if any(options.values()) or headers or retry:
+        names = ", ".join(f"`{name}`" for name in (*options, "headers"))
+        raise UsageError(f"{names} and `max_retries` only apply to a model given by name")
     if callable(model) and not hasattr(model, "open"):
         function = FunctionUpstream(model)
         return ResolvedModel(function.provider, function.name, "", "openai_chat", function)
@@ -63,7 +76,15 @@ def resolve_model(
     return ResolvedModel(upstream.provider, name, upstream.base_url, protocol, upstream)
 
 
-def _resolve_name(model: str, options: dict[str, str], config: Config, plugins: Plugins) -> ResolvedModel:
+def _resolve_name(
+    model: str,
+    options: dict[str, str],
+    headers: Mapping[str, str] | None,
+    retry: Retry | None,
+    config: Config,
+    plugins: Plugins,
+    needs_key: bool,
+) -> ResolvedModel:
     from ..upstreams.http.thin_transport import open_service
 
     if "://" in model:
@@ -81,12 +102,24 @@ def _resolve_name(model: str, options: dict[str, str], config: Config, plugins: 
     if end.provider == EMBEDDED and not end.base_url:
         return _embedded(end.model, config)
     if not end.base_url:
-        hint = "write PROVIDER:MODEL, for example ollama:qwen3:8b, or pass a base URL"
-        raise UsageError(f"unknown model `{model}`" if model else "the model name is missing", hint=hint)
+        raise _unknown_model(model, end.provider)
+    row = capabilities().provider(end.provider)
+    if needs_key and not key and row is not None and row.keys and row.url and row.owns(end.base_url) and not headers:
+        raise ConfigError(f"{row.keys[0]} is not set", hint="set this environment variable, or pass `api_key`")
     protocol = codec_of(options["protocol"] or end.protocol)
     route = config.route(end.base_url, transport)
-    upstream = open_service(route, end.base_url, key, protocol, provider=end.provider)
+    upstream = open_service(route, end.base_url, key, protocol, headers=headers, provider=end.provider, retry=retry)
     return ResolvedModel(end.provider, end.model, end.base_url, protocol, upstream)
+
+
+def _unknown_model(model: str, provider: str) -> UsageError:
+    hint = "write PROVIDER:MODEL, for example ollama:qwen3:8b, or pass its base URL (--upstream URL in commands)"
+    if not provider:
+        return UsageError(f"unknown model `{model:.80}`" if model else "the model name is missing", hint=hint)
+    if capabilities().provider(provider) is not None:
+        return UsageError(f"provider `{provider}` has no address of its own", hint=hint.rpartition("or ")[2])
+    hint = suggestion(provider, capabilities().provider_names, hint)
+    return UsageError(f"unknown model `{model:.80}`: there is no provider `{provider:.80}`", hint=hint)
 
 
 def _embedded(model: str, config: Config) -> ResolvedModel:
@@ -139,7 +172,6 @@ class InterpreterModel:
         return Interpreter(self.resolved.model, match, partial(nonces_of, secret, tenant, ()))
 
     async def close(self) -> None:
-        """Stop the model."""
         if "resolved" in self.__dict__:
             await self.resolved.upstream.close()
 

@@ -66,8 +66,6 @@ class ProbeTarget(NamedTuple):
 
 
 class StoredProbe(msgspec.Struct, frozen=True):
-    """A stored probe result."""
-
     provider: str
     model: str
     base_url: str

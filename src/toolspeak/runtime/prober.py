@@ -141,8 +141,6 @@ def _length(event: Event) -> int:
 
 
 class _TargetState:
-    """State of the scheduler for one target."""
-
     def __init__(self) -> None:
         self.stored: StoredProbe | None = None
         self.until = 0.0  # when to read the store again

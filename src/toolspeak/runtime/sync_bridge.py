@@ -119,6 +119,16 @@ class SyncBridge:
             stop()
             raise
 
+    async def run_async(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine for a task of another event loop and return its result."""
+        with self._shared.lock:
+            future, stop = self._submit(coroutine)
+        try:
+            return await asyncio.wrap_future(future)
+        except asyncio.CancelledError:
+            stop()
+            raise
+
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
         """Start a coroutine without waiting for it. Does nothing if the bridge is closed."""
         with self._shared.lock:

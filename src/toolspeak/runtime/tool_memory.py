@@ -22,7 +22,7 @@ from ..key_value import SharedState, State
 from ..protocols import openai_chat
 from ..protocols.openai_chat.messages import decode_messages
 from ..protocols.shared.fields import ROUTING_FIELDS
-from ..protocols.shared.tools_cache import cached_tools
+from ..protocols.shared.resent_values import cached_tools
 
 #: Seconds for which to remember tools: enough to continue a conversation the next morning.
 _RETENTION_SECONDS = 24 * 3600.0

@@ -5,6 +5,7 @@ import re
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, cast
 
 import msgspec
@@ -190,6 +191,13 @@ class EngineTurn:
         """Start the engine and return its first request, without sending it."""
         self._start()
         return next(action.request for action in self._actions if isinstance(action, AskUpstream))
+
+    async def read_ahead(self) -> None:
+        """Let the embedded model start to read the first request, without answering it. Other models do nothing."""
+        read_ahead = getattr(self._upstream, "read_ahead", None)
+        if read_ahead is not None:
+            with suppress(ToolspeakError):  # the first question says what is wrong
+                await read_ahead(self.prepare())
 
     def start_now(self, receiver: Receiver, *, passthrough_bytes: bool = False, streams: bool = False) -> bool:
         """Send the first request at once, if that needs no waiting, and pass its events to `receiver`.

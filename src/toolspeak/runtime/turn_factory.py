@@ -157,7 +157,7 @@ class TurnFactory:
             settings.compact,
             partial(self._turn, context),
             self._context_memory,
-            _window(request) or lookup.profile.context_window or getattr(self.resolved.upstream, "context_window", 0),
+            _window(request) or getattr(self.resolved.upstream, "context_window", 0) or lookup.profile.context_window,
             tenant,
             notes,
         )
@@ -219,7 +219,6 @@ class TurnFactory:
         return EngineTurn(engine, resolved.upstream, ended, interpreter and interpreter.resolved.upstream)
 
     def _ended(self, context: _TurnContext, request: Request, planned: Plan, outcome: TurnOutcome) -> None:
-        """Learn from a turn."""
         if context.settings.interpreter:
             outcome = msgspec.structs.replace(outcome, trace=without_interpretation(outcome.trace))
         rule, protocol = context.lookup.rule, self.resolved.protocol

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 
 import msgspec
 
+from ..core.text import system_reason
 from ..core.types import JSONObject, Tool
 from ..errors import ToolDenied, ToolError, UsageError
 from .approval import Approval
@@ -112,7 +113,7 @@ class Shell:
         try:
             return await asyncio.shield(running)
         except OSError as error:
-            raise ToolError(f"the command cannot be started: {error.strerror or error}") from None
+            raise ToolError(f"the command cannot be started: {system_reason(error)}") from None
         except asyncio.CancelledError:
             stop.set()
             await _wait_until_done(running)

@@ -13,6 +13,7 @@ from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
+from ...core.text import system_reason
 from ...core.types import JSONObject, JSONValue, is_object
 from ...errors import ConfigError
 
@@ -100,7 +101,7 @@ def read_mcp_config(path: str | Path, variables: Mapping[str, str]) -> tuple[Mcp
         with Path(path).expanduser().open("rb") as file:
             data = file.read(_MAX_FILE_BYTES + 1)
     except OSError as error:
-        raise ConfigError(f"cannot read the MCP configuration `{path}`: {error.strerror or error}") from None
+        raise ConfigError(f"cannot read the MCP configuration `{path}`: {system_reason(error)}") from None
     if len(data) > _MAX_FILE_BYTES:
         raise ConfigError(f"the MCP configuration `{path}` is larger than {_MAX_FILE_BYTES} bytes")
     try:

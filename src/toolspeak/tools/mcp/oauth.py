@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
-from ...core.text import printable
+from ...core.text import printable, system_reason
 from ...errors import ToolError
 from ...key_value import FileState, State
 from ..threads import in_thread
@@ -288,7 +288,7 @@ def _assertion_signer(server: McpServer, refuse: LoginErrorFactory) -> Callable[
         try:
             key = await in_thread(lambda: _read_key(oauth.private_key_file))
         except (OSError, ValueError) as error:
-            why = error.strerror if isinstance(error, OSError) else "it is not a PEM file"
+            why = system_reason(error) if isinstance(error, OSError) else "it is not a PEM file"
             raise refuse(f"the key `{oauth.private_key_file}` cannot be read: {why}") from None
         about = SignedJWTParameters(
             issuer=oauth.client_id, subject=oauth.client_id, signing_key=key, signing_algorithm=oauth.signing_algorithm

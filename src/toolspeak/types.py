@@ -1,0 +1,49 @@
+"""Types that toolspeak returns and accepts, for annotations.
+
+from toolspeak.types import AgentResult, Approval, TracedReply
+"""
+
+from .agent.events import AgentEvent as AgentEvent
+from .agent.events import AgentResult as AgentResult
+from .client import AsyncStream as AsyncStream
+from .client import Messages as Messages
+from .client import Stream as Stream
+from .client import Tools as Tools
+from .config import Config as Config
+from .core.events import Candidate as Candidate
+from .core.events import Event as Event
+from .core.events import Reply as Reply
+from .core.types import Media as Media
+from .core.types import Message as Message
+from .core.types import Note as Note
+from .core.types import Request as Request
+from .core.types import Tool as Tool
+from .core.types import ToolCall as ToolCall
+from .core.types import ToolChoice as ToolChoice
+from .core.types import ToolResult as ToolResult
+from .core.types import Usage as Usage
+from .engine.planning.strategy import Settings as Settings
+from .engine.planning.strategy import Strategy as Strategy
+from .engine.rounds.transcript import AnswerStatus as AnswerStatus
+from .engine.rounds.transcript import Round as Round
+from .engine.turn.trace import Trace as Trace
+from .engine.turn.trace import TracedReply as TracedReply
+from .errors import ToolError as ToolError
+from .runtime.model_resolution import Model as Model
+from .runtime.options import AgentTurnOptions as AgentTurnOptions
+from .runtime.options import SettingOptions as SettingOptions
+from .runtime.options import TurnOptions as TurnOptions
+from .store.session_interface import SessionStore as SessionStore
+from .tools.approval import Approval as Approval
+from .tools.approval import Ask as Ask
+from .tools.approval import Question as Question
+from .tools.base import CallContext as CallContext
+from .tools.base import Executable as Executable
+from .tools.base import ToolOutput as ToolOutput
+from .tools.functions import FunctionTool as FunctionTool
+from .tools.mcp.config import McpServer as McpServer
+from .tools.mcp.servers import McpServers as McpServers
+from .tools.other_forms import AnyTool as AnyTool
+from .upstreams.base import Upstream as Upstream
+from .upstreams.http.connection import Timeouts as Timeouts
+from .upstreams.http.thin_transport import HttpUpstream as HttpUpstream
