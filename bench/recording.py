@@ -31,6 +31,7 @@ from toolspeak.engine.planning.strategy import Settings
 from toolspeak.key_value import MemoryState
 from toolspeak.server.app import App
 from toolspeak.server.http.client_connection import ClientConnection
+from toolspeak.server.observe.counters import Statistics
 from toolspeak.server.proxy.upstream_router import Gateway, UpstreamConfig
 from toolspeak.server.recording.recorder import MAX_ENTRIES, Recorder
 from toolspeak.server.recording.store_writer import StoreWriter, WriterProcess
@@ -73,7 +74,7 @@ class Upstream:
         """Nothing is held."""
 
 
-def made(pieces: int, recorder: Recorder | None) -> App:
+def made(pieces: int, recorder: Recorder | None, statistics: Statistics | None = None) -> App:
     upstream = Upstream(pieces)
     line = UpstreamConfig(
         "one",
@@ -83,7 +84,9 @@ def made(pieces: int, recorder: Recorder | None) -> App:
         connect=lambda own: upstream,
         settings=lambda model: Settings(mode="force"),
     )
-    return App(Gateway([line], Capabilities(), MemoryState(), b"secret"), recorder=recorder)
+    app = App(Gateway([line], Capabilities(), MemoryState(), b"secret"), recorder=recorder)
+    app.statistics = statistics or app.statistics
+    return app
 
 
 def _cpu(*threads: threading.Thread) -> float:
@@ -142,7 +145,9 @@ def servers(pieces: int, folder: str) -> dict[str, Serving]:
     return {
         "off": Serving(made(pieces, None)),
         "memory": Serving(made(pieces, Recorder())),
-        "store": Serving(made(pieces, Recorder(sink=keeper)), keeper),
+        "store": Serving(
+            made(pieces, Recorder(sink=keeper), Statistics(keeper.add_statistics, close=keeper.close)), keeper
+        ),
     }
 
 

@@ -95,6 +95,14 @@ def test_calls_of_one_tool_are_matched_whatever_fits_first():
     assert (same.fault, same.detail) == ("wrong_arguments", "two calls match the same expected call")
 
 
+def test_many_calls_of_one_tool_are_not_tried_in_every_order():
+    accepted = [ExpectedCall("f", {"x": list(range(at, 100))}, str(at)) for at in range(100)]
+    answer = ModelAnswer(tuple(made("f", x=99 - at) for at in range(100)))
+    assert judge_round(ExpectedRound(tuple(accepted)), answer).results == tuple(str(99 - at) for at in range(100))
+    repeated = ModelAnswer((*[made("f", x=99)] * 99, made("f", x=-1)))
+    assert judge_round(ExpectedRound(tuple(accepted)), repeated).fault == "wrong_arguments"
+
+
 @check_each(
     ("answer", "says", "fault"),
     [

@@ -13,6 +13,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 import uvicorn
 
@@ -192,10 +193,12 @@ def served(
     loops: Callable[[], Mapping[str, LoopTools]] = dict,
     keys: ApiKeys | None = None,
     verdict: ProbeResult | None = None,
+    workers: Path | None = None,
 ) -> Iterator[Served]:
     """Model and server, both on free ports.
 
     `loops` makes what the server itself runs, in its own thread; `verdict` is what a probe has found of each model.
+    With `workers`, the folder where workers meet, the server is one of several.
     """
     listening = socket.create_server(("127.0.0.1", 0))
     ready, servers, failures = threading.Event(), list[uvicorn.Server](), list[BaseException]()
@@ -207,6 +210,8 @@ def served(
             how = settings or Settings(mode="force", marks="fixed")
             app = _app(lambda: reached(upstream, PROTOCOL), guard, how, store, loops(), verdict)
             apps.append(app)
+            if workers is not None:
+                await app.join_workers(workers, 0)
             server = uvicorn.Server(uvicorn_config(app))
             servers.append(server)
             asyncio.get_running_loop().call_soon(ready.set)

@@ -47,7 +47,18 @@ def test_the_calculator_reads_expressions_as_people_write_them(page: Any, key: s
 
 def test_arguments_that_no_alias_explains_are_not_run(page: Any):
     told = run(page, "calculator", {"formula": "1 + 1"}, {"sum": 3}, {"sum": "1 + 1", "expression": "2 + 2"})
-    assert told == ["error: `expression` is required", "error: `expression` must be a string", "4"]
+    assert told == [
+        "error: `expression` is required",
+        "error: `expression` must be a string",
+        "error: `sum` is not a parameter",
+    ]
+
+
+def test_the_clock_takes_a_city_by_any_name_but_no_other_argument(page: Any):
+    zones = run(page, "clock", {"city": "Tokyo"}, {"timezone": "Tokyo"}, {"location": "Tokyo"})
+    assert all(each.endswith(("GMT+9", "JST")) for each in zones)
+    assert run(page, "clock", {"format": "24h"}) == ["error: `format` is not a parameter"]
+    assert run(page, "dice", {"count": 2, "colour": "red"}) == ["error: `colour` is not a parameter"]
 
 
 def test_the_calculator_says_what_it_can_read(page: Any):

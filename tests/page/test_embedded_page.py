@@ -45,6 +45,13 @@ def test_the_embedded_model_answers_and_can_be_inspected(browser: Any, serving: 
     assert page.locator(".answer .text, .answer .round, .answer .notice").count() > 0
     page.get_by_role("link", name="Details", exact=True).click()
     page.locator(".attempt").first.wait_for()
+    page.goto(f"{url}/#/evaluate")
+    page.get_by_role("button", name="Remove this column").first.click()
+    page.get_by_role("combobox", name="Category").select_option("single")
+    page.get_by_role("combobox", name="Cases").select_option("1")
+    page.get_by_role("button", name="Run", exact=True).click()
+    page.get_by_text("1 of 1 answer").wait_for()
+    page.locator("button.cell-right, button.cell-wrong").wait_for()
     page.goto(f"{url}/#/models")
     page.locator(".model").first.wait_for()
     page.goto(f"{url}/#/dashboard")

@@ -6,11 +6,14 @@ from typing import Any
 from urllib.error import HTTPError
 
 import pytest
+from click.testing import CliRunner
 
 from tests.page.conftest import drawn
 from tests.page.http_requests import asked, told
 from tests.page.page_server import REFUSAL, Served
 from tests.page.test_chat import FIELD, ask
+from toolspeak.cli import main
+from toolspeak.server.process.control_file import ControlFile, write_control_file
 
 pytestmark = [pytest.mark.system("browser"), pytest.mark.requirement("H3")]
 
@@ -185,8 +188,10 @@ def test_a_call_that_cannot_be_run_is_an_invalid_call_in_list_and_detail(page: A
     assert "invalid call" in page.locator(f"#row-{identifier} .badge.bad").inner_text()
 
 
-def test_a_trace_is_one_file_without_scripts(page: Any, server: Served, browser: Any, tmp_path: Any):
-    payload = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+def test_a_trace_is_one_file_that_loads_nothing(
+    page: Any, server: Served, browser: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+):
+    payload = "</script><img src=x onerror=alert(1)><script>alert(2)</script><!--"
     identifier = asked(server, f'{payload} refuse, please, {{"api_key": "canary-canary"}}')["id"]
     one = opened(page, server, identifier)
     with page.expect_download() as file:
@@ -203,9 +208,12 @@ def test_a_trace_is_one_file_without_scripts(page: Any, server: Served, browser:
     trace.goto(path.as_uri())
     text = trace.locator("body").inner_text()
     assert payload in text and REFUSAL in text and "Attempt 2" in text
-    assert trace.locator("script, img").count() == 0
+    assert trace.locator("img").count() == 0
     assert requests == [path.as_uri()]
     context.close()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    write_control_file(tmp_path / "toolspeak" / "servers", 1, ControlFile(server.url, server.session()))
+    assert CliRunner().invoke(main, ["explain", identifier, "--html", "-"]).stdout == path.read_text(encoding="utf-8")
 
 
 def test_candidates_are_marked_where_they_stand(page: Any, server: Served):
@@ -220,7 +228,7 @@ def test_candidates_are_marked_where_they_stand(page: Any, server: Served):
     listed = one.locator(".candidates > li")
     assert "the model continued after it" in listed.nth(0).inner_text()
     assert "there is no tool with that name" in listed.nth(1).inner_text()
-    assert "near_miss" in listed.nth(1).inner_text()  # it meant `clock`
+    assert "near miss" in listed.nth(1).inner_text()  # it meant `clock`
     listed.nth(1).get_by_text("Evidence").click()
     assert "wrapper" in listed.nth(1).locator(".evidence").inner_text()
 
@@ -228,7 +236,7 @@ def test_candidates_are_marked_where_they_stand(page: Any, server: Served):
 def test_a_repair_is_shown_as_one(page: Any, server: Served):
     one = opened(page, server, asked(server, "repair it")["id"])
     assert one.locator(".candidate-label").inner_text() == "1 · clock: repaired"
-    assert "trailing_comma" in one.locator(".candidates").inner_text()
+    assert "trailing comma" in one.locator(".candidates").inner_text()
 
 
 def test_places_hold_behind_characters_of_any_width(page: Any, server: Served):
@@ -265,7 +273,7 @@ def test_what_was_sent_to_us_and_by_us_can_be_read(page: Any, server: Served):
 @pytest.mark.requirement("H6")
 def test_why_there_was_no_call_stands_on_top(page: Any, server: Served):
     one = opened(page, server, asked(server, "hello")["id"])
-    assert "the model answered without calling a tool" in one.locator("header").inner_text()
+    assert "The model answered without calling a tool." in one.locator("header").inner_text()
 
 
 def test_a_replay_with_another_policy_is_compared(page: Any, server: Served):

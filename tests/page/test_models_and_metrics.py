@@ -31,7 +31,7 @@ def test_profiles_say_how_they_were_learned(page: Any, server: Served):
     assert page.locator(".model h2").all_inner_texts() == list(MODELS)
     card = page.locator(".model").first
     assert "mode is force" in card.inner_text()
-    assert "is not in the profile table" in card.inner_text()
+    assert "nothing is known about provider scripted" in card.inner_text()
     card.get_by_text("Full profile").click()
     assert "capability" in card.inner_text()
 
@@ -45,6 +45,24 @@ def test_a_probe_shows_how_far_it_is_and_what_it_found(page: Any, server: Served
     assert "never" not in card.inner_text()
     card.get_by_text("Probe results").click()
     assert card.locator("tbody tr").count() >= 3
+
+
+def test_a_model_says_how_it_is_used_and_leads_to_other_views(page: Any, server: Served):
+    asked(server, "hello", model="other-model")
+    page.goto(f"{server.url}/#/models")
+    card = page.locator(".model").filter(has_text="other-model")
+    card.get_by_text("succeeded").wait_for()
+    assert "100 % succeeded" in card.inner_text() and "with tools but without a call" in card.inner_text()
+    assert "scripted" in card.locator("p.small").first.inner_text()
+    views = card.get_by_role("navigation", name="Views of other-model")
+    views.get_by_role("link", name="Requests").click()
+    page.locator(".rows-row").first.wait_for()
+    assert page.get_by_role("searchbox").input_value() == "model:other-model"
+    for link, heading in (("Try in Playground", "Playground"), ("Evaluate", "Evaluate")):
+        page.goto(f"{server.url}/#/models")
+        views.get_by_role("link", name=link).click()
+        page.get_by_role("heading", name=heading, exact=True).wait_for()
+        assert page.get_by_role("combobox", name="Model").first.input_value() == "other-model"
 
 
 def test_results_of_an_evaluation_become_a_chart(page: Any, server: Served, tmp_path: Path):
@@ -118,27 +136,3 @@ def test_charts_are_drawn_anew_for_another_width(page: Any, server: Served):
     page.set_viewport_size({"width": 360, "height": 740})
     page.locator("figure.chart svg[viewBox^='0 0 2'], figure.chart svg[viewBox^='0 0 3']").first.wait_for()
     assert page.evaluate(f"Math.min(...({WORDS})().map(([size]) => size))") >= READABLE
-
-
-@pytest.mark.requirement("H4")
-def test_numbers_are_those_of_what_was_asked(page: Any, server: Served):
-    page.goto(f"{server.url}/#/dashboard")
-    page.get_by_text("No requests in this period.").or_(page.locator(".tiles")).wait_for()
-    for question in ("refuse, please", "repair it", "hello"):
-        asked(server, question, model="other-model")
-    asked(server, "hello", model="other-model", tools=None)
-    page.reload()
-    page.get_by_role("combobox", name="Model", exact=True).select_option("other-model")
-    tiles = page.locator(".tiles")
-    told = {tile.split("\n")[0]: tile.split("\n")[1:] for tile in tiles.locator(".tile").all_inner_texts()}
-    assert told["requests"] == ["4", "0 failed"]
-    assert told["emulated"] == ["100 %", "of 3 with tools"]
-    assert told["calls"] == ["2", "1 requests without a call"]
-    assert told["retries"] == ["1", "1 refusal"]
-    assert told["repairs"][0] == "1"
-    assert told["tokens"] == ["750", "150 output"]
-    assert page.locator("figure.chart").count() == 4
-    chart = page.locator("figure.chart").first
-    assert chart.locator("svg").get_attribute("aria-label") == "Requests: emulated 3, native 0, without tools 1"
-    chart.get_by_text("Show as table").click()
-    assert chart.locator("tbody tr").count() == 48

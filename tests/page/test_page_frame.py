@@ -77,6 +77,20 @@ def test_the_page_begins_with_start(browser: Any, server: Served):
     context.close()
 
 
+def test_the_first_view_takes_less_than_300_kb_without_compression(browser: Any, server: Served):
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(server.link())
+    page.get_by_role("heading", name="Tool calling for any model").wait_for()
+    page.wait_for_load_state("networkidle")
+    sizes = page.evaluate("""() => Object.fromEntries(
+        [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")]
+            .map((entry) => [entry.name, entry.decodedBodySize]))""")
+    assert any(name.endswith("/start.js") for name in sizes)
+    assert 20_000 < sum(sizes.values()) < 300_000, sizes
+    context.close()
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [

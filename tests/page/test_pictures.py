@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-from math import sqrt
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,7 @@ from tests.page.conftest import unfold, watched
 from tests.page.http_requests import asked
 from tests.page.page_server import Served
 from tests.page.test_chat import ask
-from tests.page.test_models_and_metrics import RESULTS
+from tests.page.test_evaluate import finished, with_suite
 
 pytestmark = [pytest.mark.system("browser"), pytest.mark.requirement("H2", "H3")]
 
@@ -28,28 +26,6 @@ def taken(page: Any, name: str, tmp_path: Path) -> None:
     path = folder / f"{name}.png"
     page.screenshot(path=str(path))
     assert path.stat().st_size < LARGEST
-
-
-def evaluated(folder: Path) -> str:
-    """Results as `toolspeak eval` writes them."""
-    path = folder / "results.json"
-    path.write_text(json.dumps({**RESULTS, "rows": ROWS}), encoding="utf-8")
-    return str(path)
-
-
-def score(correct: int, cases: int) -> dict[str, float]:
-    """With its interval, by Wilson."""
-    z, share = 1.96, correct / cases
-    middle, spread = share + z * z / (2 * cases), z * sqrt(share * (1 - share) / cases + z * z / (4 * cases * cases))
-    whole = 1 + z * z / cases
-    low, high = max(0.0, (middle - spread) / whole), min(1.0, (middle + spread) / whole)
-    return {"cases": cases, "correct": correct, "share": share, "low": low, "high": high, "errors": 0}
-
-
-ROWS = [
-    {"label": "force inline", "scores": {"all": score(41, 50), "simple": score(19, 20), "several": score(22, 30)}},
-    {"label": "off", "scores": {"all": score(12, 50), "simple": score(9, 20), "several": score(3, 30)}},
-]
 
 
 def test_the_page_can_be_shown(browser: Any, server: Served, faults: list[str], tmp_path: Path):
@@ -72,9 +48,13 @@ def test_the_page_can_be_shown(browser: Any, server: Served, faults: list[str], 
     page.locator(".model").first.get_by_text("Probe results").click()
     page.locator(".model").first.locator("tbody tr").first.wait_for()
     taken(page, "page-models", tmp_path)
+    server.script.calls["forecast"] = ("get_weather", {"city": "Oslo"})
     page.goto(f"{server.url}/#/evaluate")
-    page.get_by_label("Open results.json").set_input_files(evaluated(tmp_path))
-    page.locator("figure.chart").first.wait_for()
+    with_suite(page, tmp_path)
+    page.get_by_role("button", name="Run", exact=True).click()
+    finished(page)
+    page.get_by_role("button", name="simple_2, Automatic: wrong").click()
+    page.get_by_role("region", name="Summary").evaluate("summary => summary.scrollIntoView()")
     taken(page, "page-evaluate", tmp_path)
     page.emulate_media(color_scheme="dark")
     page.goto(f"{server.url}/#/dashboard")

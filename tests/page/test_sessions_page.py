@@ -17,7 +17,7 @@ from tests.page.conftest import unfold, watched
 from tests.page.page_server import Served, served
 from tests.page.test_chat import ask
 from tests.page.test_page_injection import PAYLOADS, inert
-from toolspeak.cli.sessions import command as sessions
+from toolspeak.cli import main
 from toolspeak.core.types import Message, TextPart, ToolCall, ToolResult
 from toolspeak.engine.rounds.transcript import Answer, CallRecord, FileDiff, Round
 from toolspeak.key_value import MemoryState
@@ -71,7 +71,9 @@ def test_sessions_are_listed_searched_opened_and_gone_on_with(browser: Any, faul
 
 
 def test_without_a_store_the_list_says_so(page: Any):
-    page.locator(".chats").get_by_text("without a store").wait_for()
+    page.locator(".chats").get_by_text("This server does not store chats.").wait_for()
+    page.goto(f"{page.url.partition('#')[0]}#/chats/{'0' * 32}")
+    page.get_by_text("so there is none at this address").wait_for()
 
 
 @pytest.mark.requirement("R-T8")
@@ -102,10 +104,34 @@ def test_a_chat_outlives_the_server_and_is_nobody_elses(browser: Any, faults: li
         other.locator(".chats").get_by_text("Your chats will be listed here.").wait_for()
         other.goto(page.url)
         other.get_by_text("This chat was deleted, or it belongs to another user.").wait_for()
-    told = CliRunner().invoke(sessions, ["--store", url, "list", "--json"])
+    told = CliRunner().invoke(main, ["sessions", "--store", url, "list", "--json"])
     (info,) = json.loads(told.stdout)
     assert info["title"] == "What time is it in Oslo, and what is 17 times 23?"
     assert not faults
+
+
+def test_two_tabs_with_one_chat_lose_nothing(browser: Any, faults: list[str], tmp_path: Path):
+    pytest.importorskip("sqlalchemy")
+    with served(store=f"sqlite:///{tmp_path / 'sessions.db'}") as server:
+        first = opened(browser, server, server.link(), faults)
+        ask(first, "hello")
+        listed(first, "hello")
+        address = first.url
+        second = first.context.new_page()
+        second.goto(address)
+        second.locator(".bubble").get_by_text("hello").wait_for()
+        ask(first, "from tab one")
+        first.wait_for_function(
+            "(url) => fetch(url).then((it) => it.json()).then((it) => it.exchanges.length === 2)",
+            arg=f"{server.url}/toolspeak/sessions/{address.rpartition('/')[2]}",
+        )
+        ask(second, "from tab two")
+        second.wait_for_url(lambda url: url != address)
+        for page, own in ((first, "from tab one"), (second, "from tab two")):
+            page.reload()
+            page.locator(".bubble").get_by_text(own).wait_for()
+            assert page.locator(".bubble").all_inner_texts() == ["hello", own]
+    faults.clear()  # the answer that refuses to overwrite a chat is an error in the console
 
 
 def test_a_page_that_is_closed_while_an_answer_comes_keeps_what_has_come(

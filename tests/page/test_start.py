@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from tests.page.http_requests import asked
 from tests.page.page_server import Served, served
 from tests.page.test_chat import ask
 from tests.server.live_proxy import cut_text
-from tests.test_doctor import listing, routed, running
+from tests.test_doctor import document, listing, routed, running
 from tests.upstreams.loopback_server import Server
 from toolspeak.core.events import Event, Finish, TextDelta
 from toolspeak.core.types import Request
@@ -87,7 +88,7 @@ def test_from_an_address_to_two_columns(start: Any, stub: Server):
     raw, own = start.get_by_role("region", name="Raw"), start.get_by_role("region", name="toolspeak", exact=True)
     own.get_by_text('clock({"zone":"Oslo"})').wait_for()
     assert time.monotonic() - began < SECONDS
-    start.locator(".notice.good").get_by_text("Only toolspeak got a call").wait_for()
+    start.locator(".notice.good").get_by_text("Only the request with toolspeak led to a valid call.").wait_for()
     own.get_by_text("1 mistake was repaired").wait_for()
     assert "no call" in raw.inner_text() and "cannot look at a clock" in raw.inner_text()
     assert fits(start)
@@ -102,6 +103,110 @@ def test_from_an_address_to_two_columns(start: Any, stub: Server):
     assert start.get_by_role("combobox", name="Model", exact=True).input_value() == "plain-7b"
     ask(start, "What time is it in Oslo?")
     assert "plain-7b" in start.locator(".about").inner_text()
+    start.goto(f"{start.served.url}/#/playground")
+    start.reload()
+    start.get_by_role("heading", name="Playground").wait_for()
+    assert start.get_by_role("combobox", name="Model").first.input_value() == "plain-7b"
+
+
+def test_a_model_that_its_server_does_not_list_is_connected_by_its_name(start: Any):
+    with running(routed(plain, document({}, "404 Not Found"))) as other:
+        start.get_by_label("Address").fill(f"{other.url}/v1/chat/completions")
+        start.keyboard.press("Enter")
+        start.get_by_text("it does not list its models").wait_for()
+        start.locator("input[name=model]").fill("mine")
+        start.get_by_role("button", name="Check this model").click()
+        start.get_by_text("about twenty short requests").wait_for()
+        assert fits(start)
+        start.get_by_role("button", name="Use it now").click()
+        start.locator(".notice.good .strong").get_by_text("mine").wait_for()
+        start.get_by_text("launch codex --url http://127.0.0.1").wait_for()
+
+
+def test_where_nobody_answers_nothing_is_found(start: Any):
+    start.get_by_label("Address").fill("http://127.0.0.1:9")
+    start.keyboard.press("Enter")
+    start.get_by_text("No server answered at http://127.0.0.1:9/v1.").wait_for()
+    start.get_by_text("need “reachable” to pass first").wait_for()
+    assert start.locator(".checks li").count() == 2 and start.locator(".badge.good").get_by_text("OpenAI").count() == 0
+
+
+def test_a_copied_example_is_no_success(start: Any):
+    """The model repeats what the retry shows it: a call with placeholders."""
+
+    def echo(request: Request) -> Sequence[Event]:
+        prompt = "\n".join(message.text for message in request.messages)
+        mark = next((line for line in prompt.splitlines() if line.startswith("```json action")), "```json action")
+        tool, parameter = ("clock", "zone") if "clock" in prompt else ("get_weather", "city")
+        call = f'{mark}\n{{"tool": "{tool}", "parameters": {{"{parameter}": "example {parameter}"}}}}\n```'
+        return [*(TextDelta(piece) for piece in cut_text(f"A call looks like this:\n\n{call}")), Finish("stop")]
+
+    with running(routed(echo, listing("echo-7b"))) as other:
+        start.get_by_label("Address").fill(other.url)
+        start.keyboard.press("Enter")
+        start.get_by_role("button", name="Use it now").wait_for()
+        assert "the model made no call" in start.locator(".checks li").last.inner_text()
+        start.get_by_role("button", name="Use it now").click()
+        start.locator(".notice.warn").get_by_text("Open the details to see why").wait_for()
+
+
+@pytest.mark.parametrize(
+    ("trace", "text", "why"),
+    [
+        (
+            [("No.", "it refused"), ("I would.", "it described")],
+            "No.",
+            "It refused. When it was asked again for the last time: it described.",
+        ),
+        ([("No.", "it refused"), ("No, no.", "it refused")], "No.", "It refused. So it did when it was asked again."),
+        ([("No.", "it refused"), ("I would.", "it described")], "I would.", "It described."),
+        ([("No.", "it refused")], "", "It refused."),
+    ],
+)
+def test_the_reason_is_that_of_the_text_that_is_shown(page: Any, trace: list[tuple[str, str]], text: str, why: str):
+    attempts = [{"raw": raw, "fault": {"why": fault}} for raw, fault in trace]
+    script = """async ([trace, text]) => {
+      const { whyNoCall } = await import("./toolspeak/page/no_call.js");
+      return whyNoCall(trace, text);
+    }"""
+    assert page.evaluate(script, [{"why_no_call": trace[-1][1], "attempts": attempts}, text]) == why
+
+
+def test_a_model_whose_name_is_taken_stays_chosen_after_a_reload(page: Any, server: Served):
+    with running(routed(plain, listing("small-model"))) as other:
+        page.goto(f"{server.url}/#/start")
+        page.get_by_label("Address").fill(other.url)
+        page.keyboard.press("Enter")
+        page.get_by_role("button", name="Use it now").click()
+        name = page.locator(".notice.good .strong").inner_text()
+        assert name.endswith(":small-model")
+        page.goto(f"{server.url}/#/playground")
+        page.reload()
+        page.get_by_role("heading", name="Playground").wait_for()
+        assert page.get_by_role("combobox", name="Model").first.input_value() == name
+
+
+def test_a_server_with_several_workers_says_what_to_add_to_its_configuration(
+    browser: Any, stub: Server, faults: list[str], tmp_path: Path
+):
+    with served(workers=tmp_path) as server:
+        page = watched(browser.new_context(), server, faults)
+        page.goto(server.link())
+        page.wait_for_selector(".composer")
+        page.goto(f"{server.url}/#/start")
+        page.get_by_label("Address").fill("https://models.example/v1")
+        page.keyboard.press("Enter")
+        page.get_by_text("This server has several workers").wait_for()
+        text = page.get_by_role("region", name="Connect a model").locator("pre.code").inner_text()
+        assert tomllib.loads(text)["upstreams"]["mine"]["base_url"] == "https://models.example/v1"
+        page.goto(f"{server.url}/#/playground")
+        page.get_by_role("button", name="Make this the default").first.click()
+        page.locator(".notice.warn").get_by_text("several workers").wait_for()
+        assert tomllib.loads(page.locator("pre.code").inner_text()) == {
+            "models": {"scripted:small-model": {"mode": "off"}}
+        }
+        page.context.close()
+    assert not faults
 
 
 def test_a_server_on_this_machine_is_connected_with_one_click(start: Any):

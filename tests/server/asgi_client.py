@@ -68,6 +68,7 @@ async def ask(
         "query_string": query.encode(),
         "scheme": "http",
         "client": (client, 50_000) if client else None,
+        "server": ("127.0.0.1", 8788),
         "headers": [(b"host", host.encode("latin-1")), *lines] if host else lines,
     }
     data = msgspec.json.encode(body) if isinstance(body, Mapping) else body

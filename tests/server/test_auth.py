@@ -47,15 +47,19 @@ ADMIN = {
     ("HEAD", "/metrics"),
     ("POST", "/toolspeak/connection"),
     ("POST", "/toolspeak/connection/use"),
+    ("POST", "/toolspeak/default"),
     ("POST", "/toolspeak/import"),
+    ("POST", "/toolspeak/judgement"),
+    ("POST", "/toolspeak/prepare"),
     ("POST", "/toolspeak/probe"),
+    ("POST", "/toolspeak/suite"),
     ("POST", "/toolspeak/sessions"),
     ("POST", "/toolspeak/requests/NAME/replay"),
     ("GET", "/toolspeak/sessions/NAME"),
     ("HEAD", "/toolspeak/sessions/NAME"),
 } | {
     ("GET", f"/toolspeak/{name}")
-    for name in ("about", "clients", "connection", "evaluations", "models", "requests", "series", "sessions", "tools")
+    for name in "about clients connection evaluations models requests sessions statistics suite tools".split()
 }
 PAGES = {"/", "/version", "/openapi.json", "/docs", "/models", "/v1/models", "/v1beta/models"} | {
     "/api/tags",
@@ -241,9 +245,13 @@ def test_what_others_asked_needs_more_than_being_on_this_machine(method: str, pa
     known = {
         ("POST", "/toolspeak/connection"): 400,
         ("POST", "/toolspeak/connection/use"): 400,
+        ("POST", "/toolspeak/default"): 400,
+        ("POST", "/toolspeak/judgement"): 400,
         ("POST", "/toolspeak/probe"): 400,
+        ("POST", "/toolspeak/suite"): 400,
         ("POST", "/toolspeak/requests/NAME/replay"): 404,
         ("GET", "/toolspeak/sessions/NAME"): 400,
+        ("GET", "/toolspeak/statistics"): 400,
         ("HEAD", "/toolspeak/sessions/NAME"): 400,
         ("POST", "/toolspeak/sessions/NAME"): 400,
         ("DELETE", "/toolspeak/sessions/NAME"): 400,

@@ -60,7 +60,8 @@ def test_a_key_is_printed_once_and_holds(home: Path):
 def test_no_option_takes_a_secret_since_others_can_read_command_lines():
     def options(command: click.Command, path: str) -> Iterator[tuple[str, click.Parameter]]:
         for parameter in command.params:
-            yield f"{path} {parameter.name}", parameter
+            if isinstance(parameter, click.Option):
+                yield f"{path} {parameter.name}", parameter
         if isinstance(command, click.Group):
             context = click.Context(command)
             for name in command.list_commands(context):
@@ -213,7 +214,7 @@ def test_the_banner_is_short_and_the_page_opens_on_demand(
     link = next(line for line in said.splitlines() if line.startswith("Page "))
     assert len(link) <= 90
     assert "toolspeak launch codex --url http://127.0.0.1:8788" in said
-    assert len(said.splitlines()) <= 4
+    assert len(said.splitlines()) <= 5
     assert [address.partition("#")[0] for address in opened] == ["http://127.0.0.1:8788/toolspeak/session"] * len(
         options
     )
@@ -231,6 +232,10 @@ def test_no_link_is_printed_into_a_log_and_several_workers_have_one_too(
     assert "/toolspeak/session#" in said
 
 
+#: Nobody listens at the addresses of these tests.
+SILENT = "warning: nothing listens at http://127.0.0.1:9/v1 yet: start the service, or correct the URL"
+
+
 def _lines(capsys: pytest.CaptureFixture[str], listening: Any) -> list[str]:
     """What is printed about the upstreams once clients can come."""
     capsys.readouterr()
@@ -246,14 +251,16 @@ def test_the_plan_of_one_upstream_is_printed_with_its_reason_and_how_to_change_i
 ):
     invoke("serve", "--upstream", "http://127.0.0.1:9/v1")
     assert _lines(capsys, started[-1][-1]) == [
-        "Upstream 127.0.0.1:9: a new model starts with plan inline (no native calling: this base URL is not a host of "
-        "`openai`; tools are also sent natively, to find out whether the upstream supports them). "
-        "Change it with --mode or --plan."
+        "Upstream 127.0.0.1:9: a new model starts with plan inline: the model writes calls in its answer (no native tool "
+        "calls: nothing is known about the server at this base URL; tools are also sent natively, to find out whether "
+        "the upstream supports them). Change it with --mode or --plan.",
+        SILENT,
     ]
     invoke("serve", "--upstream", "http://127.0.0.1:9/v1", "--model", "m", "--mode", "off")
     assert _lines(capsys, started[-1][-1]) == [
-        "Upstream 127.0.0.1:9 (m): starts with plan pass (mode is off: the request is passed through unchanged). "
-        "Change it with --mode or --plan."
+        "Upstream 127.0.0.1:9 (m): starts with plan pass: requests go to the model unchanged (mode is off: the request "
+        "is passed through unchanged). Change it with --mode or --plan.",
+        SILENT,
     ]
     assert caplog.messages == []
     invoke("serve", "--upstream", "http://127.0.0.1:9/v1", "--plan", "envelope", "--log-format", "json")
@@ -273,11 +280,12 @@ def test_the_plans_of_configured_upstreams_are_printed_with_their_models(
     file.write_text(f'[upstreams.near]\nbase_url = "http://127.0.0.1:9/v1"\nmodels = {models}\n{far}', encoding="utf-8")
     file.chmod(0o600)
     invoke("serve")
-    near, vendor = _lines(capsys, started[-1][-1])
+    near, warning, vendor = _lines(capsys, started[-1][-1])
     assert "tools are also sent natively" in near
-    assert near.startswith("Upstream near (m0, m1, m2, ...): starts with plan inline (no native calling: ")
+    assert near.startswith("Upstream near (m0, m1, m2, ...): starts with plan inline: the model writes calls ")
+    assert warning == SILENT
     assert near.endswith(" Change it with `mode` or `plan` in [upstreams.near].")
-    assert vendor.startswith("Upstream far (gpt-5): starts with plan native (native calling (openai): ")
+    assert vendor.startswith("Upstream far (gpt-5): starts with plan native: the model's own tool calling ")
 
 
 @pytest.mark.requirement("D3", "D8")
@@ -290,8 +298,9 @@ def test_the_plan_of_a_model_that_is_known_from_use_is_printed(
     UseStore(FileState(home / ".local" / "state" / "toolspeak" / "state.json"), time.time).put(target, "", use)
     invoke("serve", "--upstream", "http://127.0.0.1:9/v1", "--model", "m")
     assert _lines(capsys, started[-1][-1]) == [
-        "Upstream 127.0.0.1:9 (m): starts with plan native (native calling (openai): seen in use: calls came natively). "
-        "Change it with --mode or --plan."
+        "Upstream 127.0.0.1:9 (m): starts with plan native: the model's own tool calling is used (native tool calls: "
+        "seen in use: calls came natively). Change it with --mode or --plan.",
+        SILENT,
     ]
 
 

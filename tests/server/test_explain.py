@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 import threading
 import urllib.request
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -67,6 +70,29 @@ def test_a_request_is_told_as_people_read_it(server: Served):
     assert "\x1b" not in result.output  # what a model wrote steers no terminal
     assert "json action" in told("explain", identifier, "--full").output
     assert json.loads(told("explain", "last", "--json").output)["id"] == identifier
+
+
+@pytest.mark.usefixtures("door")
+def test_a_request_is_written_as_one_file_that_runs_only_its_own_script(server: Served, home: Path):
+    payload = "</script><script>alert(1)</script><!-- refuse, please"
+    identifier = asked(server, f'{payload} {{"api_key": "canary-canary"}}')["id"]
+    result = told("explain", "last", "--html")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == f"Wrote `toolspeak-{identifier[:8]}.html`\n"
+    text = (home / f"toolspeak-{identifier[:8]}.html").read_text(encoding="utf-8")
+    assert told("explain", "last", "--html", "-").stdout == text
+    assert "canary" not in text
+    data, script = re.findall(r"<script(?: type=\S+ id=\S+)?>(.*?)</script>", text, re.DOTALL)
+    assert "<" not in data
+    assert payload in json.loads(data)["question"]
+    assert "//" not in script
+    policy = re.search(r"default-src 'none'; style-src 'unsafe-inline'; script-src '(.*)'\"", text)
+    digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert policy is not None
+    assert policy[1] == f"sha256-{digest}", "put this digest into trace.html"
+    unwritable = told("explain", "last", "--html", "no/folder.html")
+    assert (unwritable.exit_code, unwritable.stdout) == (2, "")
+    assert "error: cannot write `no/folder.html`: no such file or directory" in unwritable.stderr
 
 
 @pytest.mark.requirement("H3")

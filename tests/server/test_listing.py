@@ -96,6 +96,12 @@ LINES: list[dict[str, Any]] = [
     {"id": "f6", "text": "Bye", "outcome": "left", "warnings": ["refusal"], "plan": "inline", "tenant": "key7"},
 ]
 
+for moment, line in zip((10.0, 20.0, 100.0, 150.0, 300.0, 400.0), LINES, strict=True):
+    line["time"] = moment
+for success, line in zip(("unaided", "aided", "", "failed"), LINES, strict=False):
+    line["success"] = success
+LINES[1]["client_name"] = "Codex"
+
 
 @check_each(
     ("query", "found"),
@@ -123,16 +129,45 @@ LINES: list[dict[str, Any]] = [
         ("http://oslo", ""),
         ("model:qwen3:8b", "a1"),
         ("-oslo -small", "f6"),
+        ("key:key7", "f6"),
+        ("key:=key", ""),
+        ('key:="key7"', "f6"),
+        ("model:=small", "b2 c3 d4 e5"),
+        ("model:=sma", ""),
+        ("client:=codex", "b2"),
+        ("since:1970-01-01t00:01:40z", "c3 d4 e5 f6"),
+        ("until:1970-01-01T00:01:40", "a1 b2"),
+        ("since:1970-01-01T01:01:40+01:00 until:1970-01-01T00:03Z", "c3 d4"),
+        ("-since:1970-01-01T00:01:40Z", "a1 b2"),
+        ("since:1h", ""),
+        ("until:1h", "a1 b2 c3 d4 e5 f6"),
+        ("since:noon", ""),
+        ("status:unaided", "a1"),
+        ("status:aided", "b2"),
+        ("status:success", "a1 b2"),
+        ("status:failed", "d4"),
     ],
 )
 def test_a_query_finds_the_requests_that_match_all_its_terms(query: str, found: str):
     assert [line["id"] for line in select(LINES, parse_query(query))] == found.split()
 
 
+def test_terms_that_are_none_are_named_and_searched_as_text():
+    query = "oslo status:zzz -since:yesterday http://oslo model:x status:500 since:2h"
+    assert [term.unread for term in parse_query(query) if term.unread] == [
+        "status:zzz",
+        "-since:yesterday",
+        "http://oslo",
+    ]
+    assert [line["id"] for line in select([{"id": "a", "text": "what is status:zzz"}], parse_query("status:zzz"))] == [
+        "a"
+    ]
+
+
 def test_a_query_is_cut_to_its_limits():
     assert len(parse_query("a " * 10_000)) == 12
     (only,) = parse_query("a" * 10_000)
-    assert len(only.value) == 200
+    assert len(only.value) == 300
 
 
 def test_the_text_that_is_only_searched_is_not_sent():

@@ -119,7 +119,7 @@ def test_a_terminal_gets_one_short_line_for_each_model_request(colours: bool, st
     shown = re.fullmatch(r"\d\d:\d\d:\d\d  (.*)  \d\.\d s  (\w{8})", request)
     assert shown is not None
     assert shown.groups() == (f"{status}  codex  m  inline  look  1 retry", identifier[:8])
-    assert "WARNING toolspeak.server: something else" in other
+    assert "warning  something else" in other
 
 
 def test_a_terminal_shows_why_a_request_failed():

@@ -234,10 +234,9 @@ def test_what_is_left_is_written_at_the_end():
     recorder = Recorder(sink=keeper)
     for number in range(5):
         recorder.add(entry_with("a", str(number)))
-    recorder.close()
+    keeper.close()
     assert ([told["id"] for told in kept], ended) == ([*"01234"], [True])
     StoreWriter(written_to(kept), tuple).close()  # one that has kept nothing
-    Recorder().close()
 
 
 # ---- the scribe
@@ -354,6 +353,15 @@ def test_one_that_hangs_does_not_keep_the_server_from_ending(tmp_path: Path, mon
 @pytest.mark.parametrize(("record", "keeps"), [("off", None), ("memory", Recorder), ("store", Recorder)])
 def test_the_configuration_says_what_is_kept(tmp_path: Path, record: str, keeps: type | None):
     flags = {"record": record, "store": f"sqlite:///{tmp_path}/store.db"}
-    made = create_recorder(load(flags), tuple)
+    made, statistics = create_recorder(load(flags), tuple)
     assert (type(made) if made is not None else None) is keeps
-    assert (tmp_path / "store.db").exists() is (record == "store")
+    assert statistics.stored is not None  # numbers are kept in the store, whatever is kept of requests
+    assert (tmp_path / "store.db").exists()
+
+
+@pytest.mark.parametrize("record", ["off", "memory"])
+def test_without_a_store_numbers_stay_in_memory(tmp_path: Path, record: str):
+    environment = {"XDG_DATA_HOME": str(tmp_path)}
+    _, statistics = create_recorder(load({"record": record}, env=environment), tuple)
+    assert statistics.stored is None
+    assert not list(tmp_path.rglob("*.db"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -14,20 +15,23 @@ import pytest
 import toolspeak as ts
 from tests.cases import check_each
 from tests.server.asgi_client import HELLO, Parrot, ask, gateway, line, run
-from tests.server.test_store_writer import written_to
+from tests.server.test_store_writer import one_batch, written_to
 from toolspeak.config import Secret
 from toolspeak.core.types import Request, Usage
 from toolspeak.engine.planning.strategy import Settings
 from toolspeak.engine.turn.trace import AttemptTrace, Trace
+from toolspeak.errors import UpstreamError
+from toolspeak.evaluation.builtin import Builtin
 from toolspeak.server.access.origin_guard import OriginGuard
 from toolspeak.server.app import App
-from toolspeak.server.observe.counters import Counters, MinuteSeries
 from toolspeak.server.process.control_file import ControlFile, remove_control_file, running_servers, write_control_file
 from toolspeak.server.proxy.exchange import RequestRecord
 from toolspeak.server.recording.entries import RecordingEntry
 from toolspeak.server.recording.recorder import Recorder
 from toolspeak.server.recording.store_writer import StoreWriter
 from toolspeak.server.recording.views import summary as shown_line
+from toolspeak.server.recording.writer_process import write_batch
+from toolspeak.store import open_recordings
 
 CANARY = "sk-canary-canary-canary"
 TOOLS = [{"type": "function", "function": {"name": "clock", "parameters": {"type": "object"}}}]
@@ -65,6 +69,39 @@ def test_a_request_is_told_with_everything_that_belongs_to_it():
     # The bird takes two units.
     assert attempt["marks"] == [{"start": 9, "end": 9 + len(CALL), "candidates": [0]}]
     assert told["timing"].keys() == {"whole", "first", "waited", "added", "first_token", "held", "tooled"}
+
+
+class _ReadingParrot(Parrot):
+    """A model that reads ahead, as the embedded one does."""
+
+    def __init__(self) -> None:
+        super().__init__("Hello.")
+        self.read: list[Request] = []
+
+    async def read_ahead(self, request: Request) -> None:
+        self.read.append(request)
+        if len(self.read) > 1:
+            raise UpstreamError("it did not start")
+
+
+@pytest.mark.requirement("H3")
+def test_a_model_that_reads_ahead_gets_the_tools_of_a_chat_before_the_first_question():
+    desk = Desk()
+    parrot = _ReadingParrot()
+    desk.app = App(gateway(line("one", parrot, settings=lambda model: FIXED)), desk.guard)
+    for _ in range(2):  # the second fails, which is for the question to say
+        assert desk.ask("POST", "/toolspeak/prepare", ASKED).json == {}
+    assert "clock" in parrot.read[0].messages[0].text
+    assert desk.ask("GET", "/toolspeak/requests").json["requests"] == []
+    assert desk.ask("POST", "/toolspeak/prepare", {"messages": []}).status == 400
+
+
+@pytest.mark.requirement("H3")
+def test_tools_of_a_chat_are_not_sent_ahead_to_other_models():
+    desk = Desk()
+    assert desk.ask("POST", "/toolspeak/prepare", ASKED).json == {}
+    assert desk.parrot.asked == []
+    assert desk.ask("GET", "/toolspeak/requests").json["requests"] == []
 
 
 @pytest.mark.requirement("H3")
@@ -179,6 +216,37 @@ def test_no_key_is_in_what_is_kept_nor_in_what_is_written():
     assert b"canary" not in shown
 
 
+@pytest.mark.requirement("H3", "R-T2")
+def test_stored_requests_are_listed_and_shown_again_by_another_process(tmp_path: Path):
+    pytest.importorskip("sqlalchemy")
+    url = f"sqlite:///{tmp_path / 'requests.db'}"
+    before, after = open_recordings(url), open_recordings(url)
+    writer = StoreWriter(lambda data: write_batch(one_batch(data), before.add_all), tuple, batch_seconds=0.0)
+    first = Desk(CALL, recorder=Recorder(sink=writer))
+    identifiers = [first.asked({**ASKED, "model": model}) for model in ("one", "two", *["one"] * 60)]
+    assert writer.flush(20)
+    second = Desk(recorder=Recorder(archive=after))
+    own = second.asked()
+
+    def listed(query: str) -> list[str]:
+        lines = second.ask("GET", f"/toolspeak/requests?query={quote(query)}").json["requests"]
+        assert all(line["question"] == "Hello?" and line["timing"] for line in lines)
+        return [line["id"] for line in lines]
+
+    assert listed("") == [own]
+    assert sorted(listed("since:1h")) == sorted([own, *identifiers])
+    assert listed("since:1h model:two") == [identifiers[1]]
+    assert listed("since:2h until:1h") == []
+    whole = second.ask("GET", f"/toolspeak/requests/{identifiers[0]}").json
+    assert whole["trace"]["attempts"][0]["raw"] == CALL
+    for unknown in (identifiers[0][:4], "0", own[:1]):
+        assert second.ask("GET", f"/toolspeak/requests/{unknown}").status == 404
+    assert second.ask("POST", f"/toolspeak/requests/{identifiers[0]}/replay", {"policy": "eager"}).status == 404
+    sqlite3.connect(tmp_path / "requests.db").executescript("DROP TABLE recordings")  # no answer from the store
+    assert listed("since:1h") == [own]
+    assert second.ask("GET", f"/toolspeak/requests/{identifiers[0]}").status == 404
+
+
 @pytest.mark.requirement("H3", "A15")
 def test_a_replay_changes_what_it_is_told_to_and_executes_nothing():
     desk = Desk(f"For example:\n```json\n{CALL[15:-4]}\n```\nthat is all.")
@@ -190,26 +258,6 @@ def test_a_replay_changes_what_it_is_told_to_and_executes_nothing():
     for wishes in ({"policy": "lax"}, {"base_url": "http://evil.example"}, {"dialect": "nonsense"}):
         assert desk.ask("POST", f"/toolspeak/requests/{identifier}/replay", wishes).status == 400
     assert desk.ask("POST", "/toolspeak/requests/nothing/replay", {}).status == 404
-
-
-@pytest.mark.requirement("H4")
-def test_a_minute_holds_what_the_numbers_grew_by_in_it():
-    numbers = Counters()
-    series = MinuteSeries(lambda: numbers)
-    labels = ("openai_chat", "m", "inline", "emulated", "200")
-    series.tick(600.0)
-    numbers.requests[labels] = 2
-    numbers.events["retries", "m", "refusal"] = 1
-    numbers.events["faults", "m", "refusal"] = 1
-    numbers.events["faults", "m", "no_call"] = 5
-    series.tick(665.0)
-    numbers.requests[labels] = 5
-    rows = series.rows(670.0)
-    assert [(row.minute, row.requests, row.emulated, row.retries, row.refusals) for row in rows] == [
-        (600, 2, 2, 1, 1),
-        (660, 3, 3, 0, 0),
-    ]
-    assert [row.requests for row in series.rows(900.0)] == [2, 3]
 
 
 # ---- files and doors
@@ -293,7 +341,7 @@ def test_a_replay_that_names_no_model_asks_the_one_of_then(model: Any):
         ("probe", {}, "`model`"),
         ("session", {"code": 5}, "`code`"),
         ("session", {}, "`code`"),
-        ("session", b"nothing", "`code`"),
+        ("session", b"nothing", "not valid JSON"),
         ("sessions", {"exchanges": 5}, "`$.exchanges`"),
         ("sessions", {"exchanges": [{"question": 5}]}, "`$.exchanges[0].question`"),
         ("sessions", {"exchanges": [], "keep": "all"}, "`$.keep`"),
@@ -337,3 +385,55 @@ def line_of(status: int, error: str = "", asked: bool = False) -> Any:
     return shown_line(
         RecordingEntry(RequestRecord("1", "openai_chat", "m", "inline", 1, (), error, trace), status=status)
     )
+
+
+def test_the_suite_and_its_judge_are_those_of_the_command():
+    desk = Desk()
+    suite = desk.ask("GET", "/toolspeak/suite").json
+    builtin = Builtin()
+    assert [task["id"] for task in suite["tasks"]] == [case.id for case in builtin.cases]
+    assert desk.ask("POST", "/toolspeak/suite", suite).json == suite
+    task = next(task for task in suite["tasks"] if task["category"] == "rounds")
+    expected = task["rounds"][0]
+    (call,) = expected["calls"]
+    given = {name: accepted[0] for name, accepted in call["arguments"].items()}
+    about: Any = {"expected": expected, "calls": [{"name": call["name"], "arguments": given}]}
+    right = desk.ask("POST", "/toolspeak/judgement", about).json
+    assert right == {"correct": True, "fault": "", "detail": "", "results": [call["result"]]}
+    wrong = desk.ask("POST", "/toolspeak/judgement", {**about, "calls": [], "text": "No."}).json
+    assert (wrong["correct"], wrong["fault"]) == (False, "no_call")
+
+
+@check_each(
+    ("path", "body", "words"),
+    [
+        ("suite", {"version": "1"}, "cannot read the suite: object missing required field `tools`"),
+        ("suite", {"version": "1", "tools": {}, "tasks": [{"id": "a"}]}, "missing required field"),
+        ("judgement", {}, "invalid answer: Expected `object`, got `null`"),
+        ("judgement", {"expected": {}, "calls": [{"name": 5}]}, "`$.calls[0].name`"),
+        ("default", {"model": "m"}, "`settings` an object"),
+        ("default", {"model": "m", "settings": {"mode": "loud"}}, "invalid value for `mode`"),
+        ("default", {"model": "m", "settings": {"command": "sh"}}, "unknown request setting `command`"),
+    ],
+)
+def test_what_cannot_be_evaluated_or_changed_is_refused(path: str, body: Any, words: str):
+    answer = Desk().ask("POST", f"/toolspeak/{path}", body)
+    assert answer.status == 400 and words in answer.message
+
+
+def test_a_default_is_changed_for_one_model_until_the_configuration_is_loaded_again():
+    desk = Desk(CALL)
+
+    def calls(model: str) -> bool:
+        message = desk.ask("POST", "/v1/chat/completions", {**ASKED, "model": model}).json["choices"][0]["message"]
+        return bool(message.get("tool_calls"))
+
+    assert calls("m")
+    changed = desk.ask("POST", "/toolspeak/default", {"model": "m", "settings": {"mode": "off"}})
+    assert changed.json == {"model": "one:m", "changed": True}
+    assert not calls("m") and calls("other")
+    desk.ask("POST", "/toolspeak/default", {"model": "m", "settings": {}})
+    assert calls("m")
+    desk.ask("POST", "/toolspeak/default", {"model": "m", "settings": {"mode": "off"}})
+    run(desk.app.replace(gateway(line("one", desk.parrot, settings=lambda model: FIXED, models=("m",)))))
+    assert calls("m")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,11 +12,16 @@ import pytest
 from tests.cases import check_each
 from tests.server.asgi_client import HELLO, Answer, Parrot, ask, gateway, line, run
 from tests.server.live_proxy import service
-from tests.test_doctor import CHECKS, checked, document, listing, native, obedient, routed
+from tests.test_doctor import CHECKS, checked, document, listing, native, obedient, routed, said
 from tests.upstreams.loopback_server import Answer as Service
 from tests.upstreams.loopback_server import Heard, Server, serving
 from toolspeak.config import Secret
-from toolspeak.errors import UpstreamError
+from toolspeak.engine.planning.capabilities import Capabilities
+from toolspeak.engine.planning.strategy import Settings
+from toolspeak.errors import UpstreamError, UsageError
+from toolspeak.key_value import MemoryState
+from toolspeak.runtime.probe_cache import ProbeStore
+from toolspeak.runtime.prober import ProbeScheduler
 from toolspeak.server.access.origin_guard import OriginGuard
 from toolspeak.server.app import App
 from toolspeak.server.proxy.upstream_router import Gateway
@@ -138,6 +144,110 @@ def test_no_name_of_a_model_changes_its_meaning():
     run(scenario())
 
 
+def _open_line(server: Server) -> Gateway:
+    """A gateway with one upstream that accepts any name."""
+    return gateway(line("one", HttpUpstream(f"{server.url}/v1")))
+
+
+@check_each(
+    ("lists", "name", "used"),
+    [
+        (listing("m"), "m", "{there}:m"),  # the upstream lists the name
+        (listing("m"), "plain", "plain"),  # it lists others
+        (document({}, "404 Not Found"), "plain", "{there}:plain"),  # nobody knows what it has
+    ],
+)
+def test_a_name_that_an_upstream_without_configured_models_has_keeps_its_meaning(lists: Service, name: str, used: str):
+    async def scenario() -> None:
+        async with (
+            serving(routed(lambda request: said("I am the first."), lists)) as first,
+            serving(routed(obedient, listing(name))) as second,
+        ):
+            desk = Desk(_open_line(first))
+            await desk.check(url=f"http://127.0.0.1:{second.port}")
+            assert (await desk.use())["model"] == used.format(there=f"127.0.0.1-{second.port}")
+            for _ in range(2):
+                answer = (await desk.ask("POST", "/v1/chat/completions", {**HELLO, "model": name})).json
+                content = answer["choices"][0]["message"]["content"]
+                assert (content == "I am the first.") is (used != name)
+                await desk.app.replace(_open_line(first))  # as a reload does
+            await desk.app.close()
+
+    run(scenario())
+
+
+def test_a_name_that_begins_with_that_of_an_upstream_keeps_its_meaning():
+    async def scenario() -> None:
+        desk = Desk()
+        async with serving(routed(obedient, listing("one:m"))) as server:
+            await desk.check(url=f"http://127.0.0.1:{server.port}")
+            assert (await desk.use())["model"] == f"127.0.0.1-{server.port}:one:m"
+            body = {**HELLO, "model": "one:m"}
+            answer = (await desk.ask("POST", "/v1/chat/completions", body)).json
+            assert answer["choices"][0]["message"]["content"] == "Hello."
+            await desk.app.close()
+
+    run(scenario())
+
+
+@check_each(
+    ("method", "protocol"),
+    [("/v1/chat/completions", "openai_chat"), ("/v1/models", "openai_chat"), ("/v1/responses", "openai_responses")],
+)
+def test_the_url_of_an_api_method_leads_to_its_base_url(method: str, protocol: str):
+    async def scenario() -> None:
+        desk = Desk()
+        async with serving(routed(obedient, listing("plain"))) as server:
+            url = f"http://127.0.0.1:{server.port}"
+            state = await desk.check(url=url + method)
+            assert (state["url"], state["protocol"], state["models"]) == (f"{url}/v1", protocol, ["plain"])
+
+    run(scenario())
+
+
+@check_each(
+    ("host", "url"),
+    [
+        ("127.0.0.1:8788", "http://127.0.0.1:8788"),
+        ("127.0.0.1:8788", "http://localhost:8788/v1/chat/completions"),
+        ("127.0.0.1:8788", "http://0.0.0.0:8788/v1"),
+        ("tools.example", "https://tools.example/v1"),
+    ],
+)
+def test_a_server_does_not_connect_to_itself(host: str, url: str):
+    scope = {"server": ("127.0.0.1", 8788), "headers": [(b"host", host.encode())]}
+    with pytest.raises(UsageError, match="this is the address of toolspeak itself"):
+        connect.refuse_own(url, scope)
+    connect.refuse_own("http://127.0.0.1:8789", scope)
+    assert run(Desk().ask("POST", "/toolspeak/connection", {"url": "http://localhost:8788"})).status == 400
+
+
+def test_a_model_that_is_not_listed_is_checked_by_its_name():
+    async def scenario() -> None:
+        desk = Desk()
+        async with serving(routed(obedient, document({}, "404 Not Found"))) as server:
+            state = await desk.check(url=f"http://127.0.0.1:{server.port}")
+            assert (state["finding"], state["models"], found(state)["model"]) == ("server", [], "fail")
+            state = await desk.check(model="plain")
+            assert (state["model"], found(state)["answer"]) == ("plain", "ok")
+            assert (await desk.use())["model"] == "plain"
+            await desk.app.close()
+
+    run(scenario())
+
+
+@check_each(("settings", "probes"), [(Settings(), True), (Settings(probe="off"), False), (Settings(mode="off"), False)])
+def test_a_check_says_whether_using_the_model_probes_it(settings: Settings, probes: bool):
+    async def scenario() -> None:
+        own, known = gateway(line("one", Parrot(), models=("m",))), Capabilities()
+        own.settings, own.probes = (lambda model: settings), ProbeScheduler(known, ProbeStore(MemoryState()))
+        desk = Desk(own)
+        async with serving(routed(obedient, listing("plain"))) as server:
+            assert (await desk.check(url=f"http://127.0.0.1:{server.port}"))["probes"] is probes
+
+    run(scenario())
+
+
 def test_a_server_with_a_single_model_serves_the_connected_one_by_its_name_only():
     async def scenario() -> None:
         parrot = Parrot()
@@ -229,6 +339,7 @@ def test_a_redirect_is_not_followed():
 
 def test_what_cannot_be_reached_is_said_with_what_to_do():
     state = run(Desk().check(url="http://127.0.0.1:9"))
+    assert state["finding"] == ""
     failed = next(each for each in state["checks"] if each["status"] == "fail")
     assert failed["check"] == "reachable" and "start the service" in failed["fix"]
 
@@ -298,15 +409,18 @@ def test_only_an_administrator_connects_and_names_no_command():
     assert not {"command", "args", "env"} & set(connect._Wish.__struct_fields__)
 
 
-def test_a_server_with_several_workers_says_where_to_add_a_model():
-    async def nobody(what: str, about: Any) -> Any:
-        return [], 0
-
+def test_a_server_with_several_workers_changes_nothing_and_says_what_to_configure(tmp_path: Path):
     async def scenario() -> None:
         desk = Desk()
-        desk.app._page_api()._others = nobody
+        await desk.app.join_workers(tmp_path, 0)
+        assert (await desk.ask("GET", "/toolspeak/about")).json["workers"] is True
         answer = await desk.ask("POST", "/toolspeak/connection", {"url": "http://127.0.0.1:9"})
         assert answer.status == 400 and "configuration" in answer.message
+        default = await desk.ask("POST", "/toolspeak/default", {"model": "m", "settings": {"mode": "off"}})
+        assert default.json == {"model": "one:m", "changed": False}
+        (profile,) = (await desk.ask("GET", "/toolspeak/models")).json["models"]
+        assert (profile["upstream"], profile["mode"]) == ("one", "auto")
+        await desk.app.close()
 
     run(scenario())
 

@@ -182,6 +182,18 @@ def test_where_some_are_missing_nothing_is_written_and_the_page_hears_how_many_t
     assert desk.questions(session) == ["one"]
 
 
+def test_what_somebody_else_has_added_is_not_overwritten(tmp_path: Path):
+    desk = Desk(tmp_path)
+    session = desk.keep(exchange("one"))
+    desk.keep(exchange("from tab one"), session, 1)
+    body = {"exchanges": [exchange("from tab two")], "session": session, "keep": 1, "expected": 1}
+    refused = desk.ask("POST", "/toolspeak/sessions", body)
+    assert refused.status == 412 and "continued elsewhere" in refused.message
+    assert desk.questions(session) == ["one", "from tab one"]
+    assert desk.ask("POST", "/toolspeak/sessions", {**body, "expected": 2}).json == {"id": session, "kept": 2}
+    assert desk.questions(session) == ["one", "from tab two"]
+
+
 def test_what_the_page_knew_of_an_answer_it_knows_again(tmp_path: Path):
     desk = Desk(tmp_path)
     facts = {"plan": "decision", "error": "it broke", "record": "abc123", "seconds": 2.25, "model": "m", "why": "no"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from tests.server.test_workers import run as run_bounded
 from tests.upstreams.loopback_server import serving
 from toolspeak.server.access.origin_guard import OriginGuard
 from toolspeak.server.app import App
-from toolspeak.server.observe.counters import MinuteRow, merge_rows
 from toolspeak.server.process import worker_rpc as neighbours
 from toolspeak.server.process.worker_rpc import WorkerRpc
 from toolspeak.server.web import requests as page_requests
@@ -145,32 +145,20 @@ def test_what_another_worker_is_busy_with_is_told(tmp_path: Path):
 
 
 @pytest.mark.requirement("H3")
-def test_minutes_and_probes_are_those_of_all_workers(tmp_path: Path):
+def test_statistics_and_probes_are_those_of_all_workers(tmp_path: Path):
     async def work() -> None:
         async with Pair(tmp_path) as pair:
             await pair.ask(0, "GET", "/toolspeak/models")  # so that the model has a name
             for worker in (0, 1, 1):
                 await pair.asked(worker)
-            told = (await pair.ask(0, "GET", "/toolspeak/series")).json
-            assert sum(row["requests"] for row in told["rows"]) == 3
-            assert told["late"] == 0
+            now = time.time()
+            told = (await pair.ask(0, "GET", f"/toolspeak/statistics?since={now - 3600}&until={now + 60}")).json
+            assert told["groups"][""][""]["requests"] == 3
+            assert [bar["requests"] for bar in told["groups"]["bar"].values()] == [3]
+            assert (told["late"], told["stored"]) == (0, False)
             assert (await pair.ask(0, "GET", "/toolspeak/models")).json["probe"] == {}
 
     run(work())
-
-
-def test_rows_of_one_minute_and_model_are_one():
-    told = merge_rows(
-        [
-            [MinuteRow(120, "m", 2, added=0.5), MinuteRow(60, "m", 1)],
-            [MinuteRow(120, "m", 3, added=0.25), MinuteRow(120, "n", 1)],
-        ]
-    )
-    assert [(row.minute, row.model, row.requests, row.added) for row in told] == [
-        (60, "m", 1, 0.0),
-        (120, "m", 5, 0.75),
-        (120, "n", 1, 0.0),
-    ]
 
 
 def test_of_several_probes_the_last_one_is_told():

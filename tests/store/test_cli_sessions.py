@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from tests.store import postgres
 from tests.store.test_journal import run
 from tests.store.test_sessions import begun
 from toolspeak.cli import main
-from toolspeak.core.types import Message, TextPart, ToolCall, ToolResult
+from toolspeak.core.types import Message, Note, TextPart, ToolCall, ToolResult
 from toolspeak.engine.rounds.transcript import Answer, CallRecord, Round
 from toolspeak.store import database
 from toolspeak.store.schema import entries
@@ -125,17 +126,47 @@ def test_sessions_are_listed_searched_and_shown(place: str):
     assert len(invoke("list", "--limit", "1").stdout.splitlines()) == 1
     shown = invoke("show", weather[:8]).stdout
     for part in (
-        "user:",
-        "umbrella",
-        "round 1: I look.",
-        'get_weather {"city": "Oslo"}',
-        "result: rain",
-        "It rains in Oslo.",
+        "Shall I take an umbrella?\n" + weather,
+        "\nYou:\nShall I take an umbrella?\n",
+        '▾ round 1\nI look.\n→ get_weather {"city":"Oslo"}\n✓ rain\n',
+        "\nIt rains in Oslo.\n",
     ):
         assert part in shown
     whole = json.loads(invoke("show", weather, "--json").stdout)
     assert [entry["kind"] for entry in whole["conversation"]] == ["message", "answer"]
     assert whole["conversation"][1]["rounds"][0]["calls"][0]["result"]["content"] == "rain"
+
+
+def test_a_chat_of_the_page_is_shown_without_what_only_the_page_needs(place: str):
+    notes = (Note("page_plan", "inline"), Note("page_seconds", "3.5"), Note("page_error", "error: it is down\x1b[2J"))
+
+    async def chat(store: Store) -> str:
+        journal = await store.journal(about={"from": "page", "model": "tiny"})
+        await journal.say(Message("user", (TextPart("Good morning"),)))
+        await journal.begin()
+        await journal.end(Answer(status="failed", notes=notes))
+        await journal.close()
+        return journal.session
+
+    with Store(place) as store:
+        name = run(chat(store))
+    assert invoke("list").stdout == f"{name[:12]}  just now        Good morning  (tiny, on the page, 0 tokens)\n"
+    shown = invoke("show", name).stdout
+    assert shown.endswith("\n\nAnswer:\nerror: it is down\n")
+    assert "page_" not in shown
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "just now"), (60, "1 minute ago"), (7300, "2 hours ago"), (200_000, "2 days ago")]
+)
+def test_sessions_are_listed_with_their_age(place: str, monkeypatch: pytest.MonkeyPatch, seconds: int, text: str):
+    with Store(place) as store:
+        begun(store, "Good morning")
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + seconds)
+    assert f"  {text} " in invoke("list").stdout
+    monkeypatch.setattr(time, "time", lambda: now + 90 * 86_400)
+    assert time.strftime("  %Y-%m-%d", time.localtime(now)) in invoke("list").stdout
 
 
 @pytest.mark.requirement("R-T20")

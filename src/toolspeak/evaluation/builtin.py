@@ -7,9 +7,11 @@ values. If no call is expected, the answer must be text without calls. Tools are
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
+from ..core.text import system_reason
 from ..core.types import JSONObject, JSONValue, Message, TextPart, Tool, ToolCall, is_array, is_object
 from ..errors import UsageError
 from .cases import EvalCase, Judgement, ModelAnswer
@@ -23,7 +25,7 @@ class ExpectedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ExpectedRound(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    calls: tuple[ExpectedCall, ...] = ()
+    calls: Annotated[tuple[ExpectedCall, ...], msgspec.Meta(max_length=100)] = ()
     says: tuple[str, ...] = ()  # strings of which the text must contain at least one, ignoring case
 
 
@@ -32,7 +34,7 @@ class _Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     category: str
     ask: str
     tools: tuple[str, ...]
-    rounds: tuple[ExpectedRound, ...]
+    rounds: Annotated[tuple[ExpectedRound, ...], msgspec.Meta(min_length=1)]
 
     def case(self, tools: Mapping[str, Tool]) -> EvalCase:
         messages = (Message("user", (TextPart(self.ask),)),)
@@ -46,17 +48,24 @@ class _SuiteFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Builtin:
-    """The tasks of a file, by default of the built-in one. Raises UsageError if they cannot be read."""
+    """The tasks of a file, by default of the built-in one; `text` is its content, if it was read already.
 
-    def __init__(self, path: Path | None = None) -> None:
+    Raises UsageError if the tasks cannot be read.
+    """
+
+    def __init__(self, path: Path | None = None, text: bytes = b"") -> None:
         self.name = path.stem if path is not None else "builtin"
         try:
-            text = (path or files("toolspeak.evaluation").joinpath("builtin.json")).read_bytes()
+            text = text or (path or files("toolspeak.evaluation").joinpath("builtin.json")).read_bytes()
             file = msgspec.json.decode(text, type=_SuiteFile)
             tools = {name: Tool(name, each["description"], each["parameters"]) for name, each in file.tools.items()}
             self.cases: Sequence[EvalCase] = tuple(task.case(tools) for task in file.tasks)
         except (OSError, KeyError, msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise UsageError(f"cannot read the suite `{path}`: {error}") from None
+            name = f"the suite `{path}`" if path is not None else "the suite"
+            why = f"`{error.args[0]}` is missing" if isinstance(error, KeyError) else system_reason(error)
+            hint = "use `builtin`, `bfcl`, or a file that the web page has exported" if path is not None else ""
+            raise UsageError(f"cannot read {name}: {why}", hint=hint) from None
+        self.file = file
         self.version = file.version  # version of the suite, which changes whenever a task changes
         self.rounds = {task.id: task.rounds for task in file.tasks}
 
@@ -64,6 +73,16 @@ class Builtin:
         rounds = self.rounds[case.id]
         judgement = judge_round(rounds[round_], answer)
         return msgspec.structs.replace(judgement, results=()) if round_ == len(rounds) - 1 else judgement
+
+
+def judge_json(body: JSONObject) -> JSONValue:
+    """Judge an answer to the round `expected` by its `calls` and `text`. Raises UsageError if they are invalid."""
+    try:
+        expected = msgspec.convert(body.get("expected"), ExpectedRound)
+        answer = msgspec.convert({"calls": body.get("calls", []), "text": body.get("text", "")}, ModelAnswer)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"invalid answer: {error}") from None
+    return msgspec.to_builtins(judge_round(expected, answer))
 
 
 def judge_round(expected: ExpectedRound, answer: ModelAnswer) -> Judgement:
@@ -96,14 +115,22 @@ def _judge_text(expected: ExpectedRound, answer: ModelAnswer) -> Judgement:
 
 def _match_calls(calls: Sequence[ToolCall], expected: Sequence[ExpectedCall]) -> list[ExpectedCall] | None:
     """Return the expected calls in the order of the actual ones, or None unless they match one to one."""
-    if not calls:
-        return []
-    for at, each in enumerate(expected):
-        if not _difference(calls[0], each):
-            rest = _match_calls(calls[1:], [*expected[:at], *expected[at + 1 :]])
-            if rest is not None:
-                return [each, *rest]
-    return None
+    matches = [[place for place, each in enumerate(expected) if not _difference(call, each)] for call in calls]
+    taken: dict[int, int] = {}  # the calls by the place of the expected call that they match
+
+    def assign(call: int, tried: set[int]) -> bool:
+        """Assign a call to an expected one, moving others if needed. Trying every order would take too long."""
+        for place in matches[call]:
+            if place not in tried:
+                tried.add(place)
+                if place not in taken or assign(taken[place], tried):
+                    taken[place] = call
+                    return True
+        return False
+
+    if not all(assign(call, set()) for call in range(len(calls))):
+        return None
+    return [expected[place] for place in sorted(taken, key=lambda place: taken[place])]
 
 
 def _difference(call: ToolCall, expected: ExpectedCall) -> str:

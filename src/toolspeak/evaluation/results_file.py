@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from ..core.text import system_reason
 from ..core.types import JSONObject
 from ..engine.planning.strategy import Mode
 from ..errors import UsageError
@@ -53,7 +54,7 @@ class EvalSetting(msgspec.Struct, frozen=True):
         return tuple(part for part in (self.dialect, marks, adapter) if part)
 
 
-class CaseResult(msgspec.Struct, frozen=True):
+class CaseResult(msgspec.Struct):
     setting: EvalSetting
     case: str
     category: str
@@ -67,6 +68,8 @@ class CaseResult(msgspec.Struct, frozen=True):
     plans: list[str] = []
     calls: list[list[JSONObject]] = []
     text: str = ""
+    #: The calls in the last answer that were not accepted, with the reason of each.
+    rejected: list[str] = []
     requests: int = 0
     retries: int = 0
     input_tokens: int = 0
@@ -87,7 +90,7 @@ def file_errors(path: Path) -> Generator[None]:
     try:
         yield
     except OSError as error:
-        message = f"cannot store results in `{path}`: {error.strerror or error}"
+        message = f"cannot store results in `{path}`: {system_reason(error)}"
         raise UsageError(message, hint="choose another folder with --out, or free some space") from error
 
 

@@ -8,14 +8,17 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import msgspec
 
 from ..client import AsyncClient
-from ..core.types import JSONObject, JSONValue, Message, TextPart, ToolCall, ToolResult, Usage
+from ..core.events import Candidate
+from ..core.types import Message, TextPart, ToolCall, ToolResult
+from ..engine.turn.faults import reason_text
 from ..engine.turn.trace import TracedReply, of_model
 from ..errors import ModelError, ToolspeakError, UpstreamError
+from ..runtime.options import TurnOptions
 from .cases import EvalCase, Judgement, ModelAnswer, Suite
 from .results_file import CaseResult, EvalSetting, ResultsFile
 
@@ -25,31 +28,8 @@ Work: TypeAlias = Sequence[tuple[EvalSetting, Sequence[EvalCase]]]  # settings, 
 GIVE_UP_AFTER = 10
 #: Maximum number of rounds per case, in case a judge never ends it. The suites need two.
 _MAX_ROUNDS = 8
+_MAX_REJECTED = 3  # maximum number of rejected calls to store for an answer
 _MAX_TEXT_CHARS = 2_000  # maximum length of stored answers and errors
-
-
-class _Tally(msgspec.Struct):
-    """The fields of a case's result that add up over its rounds."""
-
-    plans: list[str] = []
-    calls: list[list[JSONObject]] = []
-    text: str = ""
-    requests: int = 0
-    retries: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-
-    def add(self, reply: TracedReply) -> None:
-        attempts = of_model(reply.trace().attempts)
-        self.requests += reply.requests
-        # An attempt is a retry if the previous attempt was in the same phase and had a fault.
-        pairs = pairwise(attempts)
-        self.retries += sum(first.fault is not None and first.phase == second.phase for first, second in pairs)
-        usage = Usage(self.input_tokens, self.output_tokens) + reply.usage
-        self.input_tokens, self.output_tokens = usage.input_tokens, usage.output_tokens
-        self.plans.append(reply.trace().plan)
-        self.calls.append([{"name": call.name, "arguments": call.arguments} for call in reply.calls])
-        self.text = reply.text[:_MAX_TEXT_CHARS]
 
 
 @dataclass(eq=False)
@@ -101,12 +81,13 @@ class EvalRun:
                 self.on_result(record)
 
     async def _ask(self, setting: EvalSetting, case: EvalCase) -> CaseResult:
-        tally, start, error = _Tally(), self.clock(), ""
+        result, start = CaseResult(setting, case.id, case.category, correct=False), self.clock()
+        error = ""
         try:
-            judgement = await self._rounds(setting, case, tally)
+            judgement = await self._rounds(setting, case, result)
         except ModelError as failure:
             if isinstance(failure.reply, TracedReply):
-                tally.add(failure.reply)
+                _add_reply(result, failure.reply)
             judgement = Judgement(False, "error" if isinstance(failure, UpstreamError) else "model_error", str(failure))
             error = judgement.detail if judgement.fault == "error" else ""
         except ToolspeakError as failure:
@@ -114,23 +95,16 @@ class EvalRun:
         except Exception as failure:
             # A bug in toolspeak or in a checker must not end a run that may take hours.
             judgement, error = Judgement(False, "error"), f"{type(failure).__name__}: {failure}"
-        return CaseResult(
-            setting=setting,
-            case=case.id,
-            category=case.category,
-            correct=judgement.correct,
-            fault=judgement.fault,
-            detail="" if error else judgement.detail[:_MAX_TEXT_CHARS],
-            error=error[:_MAX_TEXT_CHARS],
-            **msgspec.structs.asdict(tally),
-            seconds=round(self.clock() - start, 3),
-        )
+        result.correct, result.fault, result.error = judgement.correct, judgement.fault, error[:_MAX_TEXT_CHARS]
+        result.detail = "" if error else judgement.detail[:_MAX_TEXT_CHARS]
+        result.seconds = round(self.clock() - start, 3)
+        return result
 
-    async def _rounds(self, setting: EvalSetting, case: EvalCase, tally: _Tally) -> Judgement:
+    async def _rounds(self, setting: EvalSetting, case: EvalCase, result: CaseResult) -> Judgement:
         messages = list(case.messages)
         for number in range(_MAX_ROUNDS):
             reply = await self.client.chat(messages, case.tools, timeout=self.timeout, **_options(setting))
-            tally.add(reply)
+            _add_reply(result, reply)
             judgement = self.suite.judge(case, number, ModelAnswer(reply.calls, reply.text))
             if not judgement.correct or not judgement.results:
                 return judgement
@@ -138,11 +112,31 @@ class EvalRun:
         return Judgement(False, "too_many_rounds", f"more than {_MAX_ROUNDS}")
 
 
-def _options(setting: EvalSetting) -> dict[str, JSONValue]:
+def _add_reply(result: CaseResult, reply: TracedReply) -> None:
+    """Add what a round cost, and replace the text by that of the round."""
+    result.requests += reply.requests
+    # An attempt is a retry if the previous attempt was in the same phase and had a fault.
+    pairs = pairwise(of_model(reply.trace().attempts))
+    result.retries += sum(first.fault is not None and first.phase == second.phase for first, second in pairs)
+    result.input_tokens += reply.usage.input_tokens
+    result.output_tokens += reply.usage.output_tokens
+    result.plans.append(reply.trace().plan)
+    result.calls.append([{"name": call.name, "arguments": call.arguments} for call in reply.calls])
+    result.text = reply.text[:_MAX_TEXT_CHARS]
+    rejected = [each for each in reply.candidates if each.verdict != "call"]
+    result.rejected = [_rejected_text(each)[:_MAX_TEXT_CHARS] for each in rejected[:_MAX_REJECTED]]
+
+
+def _rejected_text(candidate: Candidate) -> str:
+    arguments = msgspec.json.encode(candidate.arguments).decode()
+    return f"{candidate.name}({arguments}), not accepted: {reason_text(candidate.reason)}"
+
+
+def _options(setting: EvalSetting) -> TurnOptions:
     """Convert a setting to options of `chat`. Probing is off, because it could change the plan during a run."""
     names = ("mode", "plan", "dialect", "marks", "constrain", "retries", "temperature", "max_tokens")
     fields = msgspec.structs.asdict(setting)
-    return {"probe": "off", **{name: fields[name] for name in names if fields[name] is not None}}
+    return cast("TurnOptions", {"probe": "off", **{name: fields[name] for name in names if fields[name] is not None}})
 
 
 def _next_messages(text: str, calls: Sequence[ToolCall], results: Sequence[str]) -> Iterator[Message]:

@@ -20,7 +20,7 @@ from .access.limits import KeyLimits
 from .access.origin_guard import OriginGuard
 from .asgi import Headers, Receive, Scope, Send, error_headers, header, respond
 from .http.known_heads import KnownHeads
-from .observe.counters import MinuteSeries
+from .observe.counters import Statistics
 from .observe.request_context import CLIENT_CLOSED, CURRENT, RequestContext, new_id
 from .process.lifecycle import PAGES, Lifecycle, shutdown_error
 from .process.worker_rpc import WorkerRpc
@@ -30,7 +30,7 @@ from .proxy.fast_exchange import FastExchange
 from .proxy.idempotency import IdempotencyKeys
 from .proxy.request_settings import HEADER as SETTINGS_HEADER
 from .proxy.upstream_router import Gateway
-from .recording.entries import build_entry
+from .recording.entries import build_entry, request_row
 from .recording.recorder import Recorder
 from .routes import Route, find_route
 
@@ -86,7 +86,7 @@ class App:
         self._limits = limits or KeyLimits()
         self._idempotency_keys = IdempotencyKeys()
         self._recorder = Recorder() if recorder == "usual" else recorder
-        self._series = MinuteSeries(lambda: self.lifecycle.metrics.counters)
+        self.statistics = Statistics()
         self._secrets = secrets
         self._store = store
         #: Adds a secret to redact.
@@ -112,8 +112,8 @@ class App:
             from .web.requests import no_other_workers
 
             others = self._worker_rpc.call_others if self._worker_rpc is not None else no_other_workers
-            parts = (self._recorder, self._series, self._secrets, self._store, others, self.keep_secret)
-            self._api = PageApi(lambda: self._gateway, *parts)
+            parts = (self._recorder, self.statistics, self._secrets, self._store, others, self.keep_secret)
+            self._api = PageApi(lambda: self._gateway, *parts, self._guard.access.key_names)
         return self._api
 
     async def join_workers(self, folder: Path, place: int) -> None:
@@ -124,8 +124,7 @@ class App:
     async def replace(self, gateway: Gateway) -> None:
         """Route new requests through another gateway; running requests finish with the old one."""
         old, self._gateway = self._gateway, gateway
-        for config in old.added.values():
-            gateway.add(config)
+        gateway.adopt(old)
         self._guard.forwards_keys = gateway.forwards_keys
         self.lifecycle.metrics.forget_names()
         await old.retire()
@@ -137,8 +136,7 @@ class App:
         if self._api is not None:
             await self._api.close()
         await self._gateway.close()
-        if self._recorder is not None:  # closed in a thread, because it may wait for a database
-            await asyncio.to_thread(self._recorder.close)
+        await asyncio.to_thread(self.statistics.close)  # in a thread, because it may wait for a database
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         kind = scope["type"]
@@ -199,7 +197,6 @@ class App:
         exchanges.add(exchange)
         if self._ticker is None:
             self._ticker = asyncio.get_running_loop().call_later(self._keep_alive / CHECKS_PER_PERIOD, self._tick)
-        self._series.tick(began)
         if self._recorder is not None:
             self._recorder.begin(exchange.id, exchange.result, began)
 
@@ -272,7 +269,6 @@ class App:
         self, route: Route, caller: Caller, context: RequestContext, receive: Receive, send: Send
     ) -> None:
         gateway, scope, began = self._gateway, context.scope, time.time()
-        self._series.tick(began)
         identifier = new_id()
         context.set_default_id(identifier)
         protocol = client_protocol(route.client_protocol, scope["query_string"])
@@ -296,10 +292,15 @@ class App:
             context.status = CLIENT_CLOSED
         # Time spent in server tools does not count as proxy overhead.
         times = context.times(result.upstream_seconds + result.tool_seconds)
-        if self._recorder is not None:
-            self._recorder.add(build_entry(result, context, times, began, self._recorder.number()))
+        recorder, metrics = self._recorder, self.lifecycle.metrics
+        entry = build_entry(result, context, times, began, recorder.number() if recorder is not None else 0)
+        if recorder is not None:
+            recorder.add(entry)
         if result.record is not None:
             self.lifecycle.count_request(context, result.record, times, result.provider)
+        name = entry.record.model
+        model = name if entry.record.trace.attempts else metrics.model(name)
+        self.statistics.add(request_row(entry, model, [each.reveal() for each in self._secrets()]))
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         while True:

@@ -2,10 +2,11 @@
 
 Paths work with or without `/v1`, which users tend to add or forget. Gemini's paths include the model and the action, so
 they are matched by pattern. Paths must match exactly: slashes are not added, merged or removed. Each route has a
-required access level.
+required access level. The table is in `routes.toml`.
 """
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 import msgspec
 
@@ -31,76 +32,38 @@ class Route(msgspec.Struct, frozen=True):
 _PAGE_ERROR_PROTOCOLS = {"anthropic": "anthropic", "gemini": "gemini", "ollama": "ollama"}
 _DEFAULT_ERROR_PROTOCOL = "openai_chat"
 
-_MODEL_REQUESTS = {"/chat/completions": "openai_chat", "/responses": "openai_responses", "/messages": "anthropic"}
-#: Pages for monitoring, which reveal nothing but the server's health.
-_OPEN_PAGES = {"/health": "health", "/ready": "ready"}
-_PAGES = {
-    "/": "root",
-    "/version": "version",
-    "/openapi.json": "openapi",
-    "/docs": "docs",
-    "/models": "models",
-    "/v1/models": "models",
-    "/v1beta/models": "gemini_models",
-    "/api/tags": "ollama_tags",
-    "/api/ps": "ollama_ps",
-    "/api/version": "ollama_version",
-    "/api/hello": "root",
-}
-_POST_PAGES = {
-    "/api/show": "ollama_show",
-    "/messages/count_tokens": "anthropic_count",
-    "/v1/messages/count_tokens": "anthropic_count",
-}
-#: Data for the web page, restricted to administrators.
-_ADMIN_PAGES = {
-    "about": "about",
-    "clients": "clients",
-    "connection": "connection",
-    "evaluations": "evaluations",
-    "models": "profiles",
-    "requests": "records",
-    "series": "series",
-    "sessions": "chats",
-    "tools": "server_tools",
-}
-
 _READ = ("GET", "HEAD")
-_TABLE: dict[tuple[str, str], Route] = {
-    **{
-        ("POST", prefix + path): Route(client_protocol=face)
-        for path, face in _MODEL_REQUESTS.items()
-        for prefix in ("", "/v1")
-    },
-    ("POST", "/api/chat"): Route(client_protocol="ollama"),
-    ("POST", "/api/generate"): Route(client_protocol="ollama_generate"),
-    **{(method, path): Route(page=page) for path, page in _PAGES.items() for method in _READ},
-    **{("POST", path): Route(page=page) for path, page in _POST_PAGES.items()},
-    **{(method, path): Route(page=page, level="open") for path, page in _OPEN_PAGES.items() for method in _READ},
-    # Open, because users sign in here with the one-time code that the server printed.
-    ("GET", "/toolspeak/session"): Route(page="session", level="open"),
-    ("POST", "/toolspeak/session"): Route(page="session_begin", level="open"),
-    ("DELETE", "/toolspeak/session"): Route(page="session_end", level="admin"),
-    ("POST", "/toolspeak/link"): Route(page="link", level="admin"),
-    **{("GET", f"/toolspeak/{path}"): Route(page=page, level="admin") for path, page in _ADMIN_PAGES.items()},
-    ("POST", "/toolspeak/connection"): Route(page="connection_check", level="admin"),
-    ("POST", "/toolspeak/connection/use"): Route(page="connection_use", level="admin"),
-    ("POST", "/toolspeak/import"): Route(page="import", level="admin"),
-    ("POST", "/toolspeak/probe"): Route(page="probe", level="admin"),
-    ("POST", "/toolspeak/sessions"): Route(page="chat_kept", level="admin"),
-    # For administrators, because metrics reveal which models are used and how much.
-    **{(method, "/metrics"): Route(page="metrics", level="admin") for method in _READ},
-}
 
+
+class _Pattern(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Paths that contain a name, which becomes a field of the route."""
+
+    methods: tuple[str, ...]
+    head: str
+    page: str
+    tail: str = ""
+    field: str = "id"
+    level: Level = "client"
+
+
+class _Rows(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The content of `routes.toml`: names of client protocols and of pages, by method and path."""
+
+    requests: dict[str, str]
+    pages: dict[Level, dict[str, str]]
+    patterns: tuple[_Pattern, ...]
+
+    def table(self) -> dict[tuple[str, str], Route]:
+        rows = [(key, Route(client_protocol=name)) for key, name in self.requests.items()]
+        for level, pages in self.pages.items():
+            rows += [(key, Route(page=name, level=level)) for key, name in pages.items()]
+        parts = [(*key.split(" "), route) for key, route in rows]
+        return {(each, path): route for word, path, route in parts for each in (_READ if word == "READ" else (word,))}
+
+
+_ROWS = msgspec.toml.decode(Path(__file__).with_suffix(".toml").read_bytes(), type=_Rows)
+_TABLE, _PATTERNS = _ROWS.table(), _ROWS.patterns
 _GEMINI_ACTIONS = {"generateContent": False, "streamGenerateContent": True}
-#: Path prefixes of a single model, and their pages.
-_MODEL_PATHS = {"/v1/models/": "model", "/models/": "model", "/v1beta/models/": "gemini_model"}
-#: Path prefixes of a stored response, and the suffix for its input items.
-_RESPONSES, _INPUT_ITEMS = ("/v1/responses/", "/responses/"), "/input_items"
-_RECORDS, _REPLAY = "/toolspeak/requests/", "/replay"
-_SESSIONS = "/toolspeak/sessions/"
-#: Path prefix of the web page's static files, which contain no user data.
-_FILES = "/toolspeak/page/"
 #: An example path for each pattern.
 _PATH_TEMPLATES = (
     *(
@@ -108,12 +71,7 @@ _PATH_TEMPLATES = (
         for head in ("", "/v1", "/v1beta")
         for action in (*_GEMINI_ACTIONS, "countTokens")
     ),
-    *((method, f"{head}/models/NAME") for head in ("", "/v1", "/v1beta") for method in _READ),
-    *((method, f"{head}NAME") for head in (_RECORDS, _FILES, _SESSIONS) for method in _READ),
-    ("POST", f"{_RECORDS}NAME{_REPLAY}"),
-    *((method, f"{_SESSIONS}NAME") for method in ("POST", "DELETE")),
-    *((method, f"{head}NAME") for head in _RESPONSES for method in (*_READ, "DELETE")),
-    *((method, f"{head}NAME{_INPUT_ITEMS}") for head in _RESPONSES for method in _READ),
+    *((method, f"{each.head}NAME{each.tail}") for each in _PATTERNS for method in each.methods),
 )
 
 
@@ -125,17 +83,9 @@ def all_routes() -> dict[tuple[str, str], Route]:
 def find_route(method: str, path: str) -> Route | None:
     """Return the route of a request, or None."""
     route = _TABLE.get((method, path))
-    if route is not None:
-        return route
-    if method == "POST":
-        if path.startswith(_SESSIONS):
-            return _session(path, "chat_renamed")
-        return _replay(path) if path.startswith(_RECORDS) else _gemini(path)
-    if method in _READ:
-        return _item(path)
-    if method == "DELETE" and path.startswith(_SESSIONS):
-        return _session(path, "chat_removed")
-    return _response(path, "openai_response_deleted") if method == "DELETE" else None
+    if route is None and method == "POST":
+        route = _gemini(path)
+    return route or _match_pattern(method, path)
 
 
 #: Pages whose path OpenAI and Gemini share, and the headers that identify Gemini's clients.
@@ -178,34 +128,10 @@ def _gemini(path: str) -> Route | None:
     return None
 
 
-def _item(path: str) -> Route | None:
-    for prefix, page in _MODEL_PATHS.items():
-        if path.startswith(prefix) and len(path) > len(prefix):
-            return Route(page=page, fields={"model": path[len(prefix) :]})
-    if path.startswith(_RESPONSES):
-        if path.endswith(_INPUT_ITEMS):
-            return _response(path.removesuffix(_INPUT_ITEMS), "openai_response_items")
-        return _response(path, "openai_response")
-    if path.startswith(_RECORDS):
-        return Route(page="record", fields={"id": path[len(_RECORDS) :]})
-    if path.startswith(_SESSIONS):
-        return _session(path, "chat")
-    if path.startswith(_FILES):
-        return Route(page="page_file", fields={"name": path[len(_FILES) :]})
+def _match_pattern(method: str, path: str) -> Route | None:
+    for each in _PATTERNS:
+        if method in each.methods and path.startswith(each.head) and path.endswith(each.tail):
+            name = path[len(each.head) : len(path) - len(each.tail)]
+            if name and (each.field == "model" or "/" not in name):
+                return Route(page=each.page, fields={each.field: name}, level=each.level)
     return None
-
-
-def _session(path: str, page: str) -> Route:
-    return Route(page=page, fields={"id": path[len(_SESSIONS) :]}, level="admin")
-
-
-def _response(path: str, page: str) -> Route | None:
-    """Match the path of a stored response, whose id contains no slash."""
-    name = next((path[len(head) :] for head in _RESPONSES if path.startswith(head)), "")
-    return Route(page=page, fields={"id": name}) if name and "/" not in name else None
-
-
-def _replay(path: str) -> Route | None:
-    identifier = path[len(_RECORDS) :].removesuffix(_REPLAY)
-    matches = path == f"{_RECORDS}{identifier}{_REPLAY}" and identifier
-    return Route(page="replay", fields={"id": identifier}, level="admin") if matches else None

@@ -12,14 +12,8 @@ from .routes import display_path, find_route, methods_of
 
 _TABLES: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 _OLLAMA, _OPENAI, _ANTHROPIC = _TABLES["ollama"], _TABLES["openai"], _TABLES["anthropic"]
-_OLLAMA_SERVED = "supported: /api/chat, /api/generate, /api/tags, /api/show, /api/ps and /api/version"
-_OPENAI_SERVED = "supported: /v1/chat/completions, /v1/responses, GET and DELETE of one response, and /v1/models"
-_ANTHROPIC_SERVED = "supported: /v1/messages, /v1/messages/count_tokens and /v1/models"
-
-#: Paths of Gemini's actions contain this segment and a colon.
-_ACTION = "/models/"
-_GEMINI_SERVED = "supported: generateContent, streamGenerateContent and countTokens of a model, and /v1beta/models"
-
+_HINTS = _TABLES["hints"]  # what is supported instead, by protocol
+_ACTION = "/models/"  # paths of Gemini's actions contain this segment and a colon
 #: Version segments that users put into a base URL.
 _VERSIONS = ("v1", "v1beta")
 _GENERAL_HINT = "GET /openapi.json lists all endpoints"
@@ -65,7 +59,7 @@ def unsupported_error(method: str, path: str) -> NotFound | NotServed:
         hint = f"/{display_path(rest)} exists: remove /{head} from the base URL"
         return NotFound(f"unknown path {display_path(path)}", hint, match.error_protocol)
     if method == "POST" and _ACTION in path and ":" in path:
-        return NotFound(f"{display_path(path)} is not supported", _GEMINI_SERVED, "gemini")
+        return NotFound(f"{display_path(path)} is not supported", _HINTS["gemini"], "gemini")
     if methods and (other := find_route(methods[0], path)) is not None:
         message = f"{method} is not allowed at {display_path(path)}"
         return MethodNotAllowed(message, f"use {' or '.join(methods)}", other.error_protocol)
@@ -75,16 +69,16 @@ def unsupported_error(method: str, path: str) -> NotFound | NotServed:
 def _by_protocol(method: str, path: str, head: str, rest: str) -> NotFound | NotServed:
     """Return the error for an unsupported endpoint of a known protocol, or for an unknown path."""
     if head == "v1beta":
-        return NotFound(f"{display_path(path)} is not supported", _GEMINI_SERVED, "gemini")
+        return NotFound(f"{display_path(path)} is not supported", _HINTS["gemini"], "gemini")
     if head == "api":
         reason = _OLLAMA.get(rest.partition("/")[0])
         if reason is not None:
-            return NotServed(reason, hint=_OLLAMA_SERVED)
-        return NotFound(f"unknown path: {method} {display_path(path)}", _OLLAMA_SERVED, "ollama")
+            return NotServed(reason, hint=_HINTS["ollama"])
+        return NotFound(f"unknown path: {method} {display_path(path)}", _HINTS["ollama"], "ollama")
     if head == "v1":
         head = rest.partition("/")[0]
     if head in _ANTHROPIC:
-        return NotFound(_ANTHROPIC[head], _ANTHROPIC_SERVED, "anthropic")
+        return NotFound(_ANTHROPIC[head], _HINTS["anthropic"], "anthropic")
     if head in _OPENAI:
-        return NotFound(_OPENAI[head], _OPENAI_SERVED)
+        return NotFound(_OPENAI[head], _HINTS["openai"])
     return NotFound(f"unknown path: {method} {display_path(path)}", _GENERAL_HINT)

@@ -227,6 +227,18 @@ def migrate(connection: sa.Connection) -> None:
         environment.run_migrations()
 
 
+def run_migration(name: str) -> None:
+    """Run the SQL of a migration, which is written for PostgreSQL. SQLite has other names for two types."""
+    from alembic import op
+
+    connection = op.get_bind()
+    script = (_MIGRATIONS / "versions" / f"{name}.sql").read_text(encoding="utf-8")
+    if connection.dialect.name == "sqlite":
+        script = script.replace("DOUBLE PRECISION", "DOUBLE").replace("BYTEA", "BLOB")
+    for statement in script.split(";")[:-1]:
+        connection.exec_driver_sql(statement)
+
+
 def _revision(connection: sa.Connection) -> str | None:
     """Return the schema revision of the database, or None if it contains no store."""
     if not sa.inspect(connection).has_table(VERSION_TABLE):

@@ -13,6 +13,7 @@ from sqlalchemy import event, exc
 from sqlalchemy.pool import ConnectionPoolEntry, QueuePool, StaticPool
 
 from ..config import redacted_url
+from ..core.text import system_reason
 from ..errors import ConfigError, NoStoreError, StoreError, StoreReadOnlyError
 
 #: Milliseconds that SQLite waits for a lock held by another process. `Database` then retries.
@@ -152,7 +153,7 @@ def _create_private_file(file: Path) -> None:
             _create_file(Path(os.path.realpath(file)))
     except OSError as error:
         hint = "check its permissions, or set TOOLSPEAK_STORE to another store"
-        raise StoreError(f"cannot open the store `{file}`: {error.strerror or error}", hint=hint) from None
+        raise StoreError(f"cannot open the store `{file}`: {system_reason(error)}", hint=hint) from None
 
 
 def _create_file(file: Path) -> None:

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from ..core.types import Message, ToolResult
 from ..engine.rounds.transcript import Answer, Entry, Round, close_open_calls
 from ..errors import SessionBusyError, StoreError, UsageError
-from . import change_rows, leases
+from . import leases
 from . import session_rows as ledger
 from .database import Database, nothing
 from .session_interface import FileChange
@@ -92,14 +92,14 @@ class SqlJournal:
         await self._commit(ledger.start, self._running_answer(), self._rounds - 1, call_id, at)
 
     async def change(self, call_id: str, change: FileChange) -> None:
-        await self._commit(change_rows.add_change, self._running_answer(), self._rounds - 1, call_id, change)
+        await self._commit(ledger.add_change, self._running_answer(), self._rounds - 1, call_id, change)
 
     async def changes(self) -> tuple[FileChange, ...]:
         stored = await self._database.reading(lambda connection: ledger.changes_of(connection, self._lease.key))
         return tuple(each.change for each in stored if not each.undone)
 
     async def mark_undone(self, root: str, path: str) -> None:
-        await self._commit(change_rows.mark_undone, root, path)
+        await self._commit(ledger.mark_undone, root, path)
 
     async def finish(self, result: ToolResult, seconds: float) -> None:
         await self._commit(ledger.finish, self._running_answer(), self._rounds - 1, result, seconds)
@@ -127,7 +127,7 @@ class SqlJournal:
             leases.abandon(self._lease)
 
     async def _commit(self, step: Callable[..., None], *values: object, then: Callable[[], None] = nothing) -> None:
-        """Commit one step, which is a function of `session_rows` or `change_rows`."""
+        """Commit one step, which is a function of `session_rows`."""
         async with self._write_lock:
             await self._write(lambda connection: step(connection, self._lease.key, *values), then)
 

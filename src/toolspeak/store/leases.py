@@ -37,7 +37,6 @@ class SessionKey(NamedTuple):
 
 
 def rows_of(table: sa.Table, key: SessionKey) -> tuple[sa.ColumnElement[bool], ...]:
-    """Return the condition for the rows of a session in a table."""
     return table.c.owner == key.owner, table.c.session == key.session
 
 

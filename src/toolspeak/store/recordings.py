@@ -1,9 +1,11 @@
 """Recorded requests of a server in a database, each stored as JSON and deleted after a retention time.
 
+Their statistics are in the key-value state of the same database.
+
 Recordings must be redacted before they are stored here.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import sqlalchemy as sa
 
@@ -12,14 +14,17 @@ from ..errors import UsageError
 from .database import Database
 from .rows import dump, escape, parse_json
 from .schema import insert_new, now, recordings
+from .sql_key_value import SqlKeyValue
 
 RETENTION_SECONDS = 14 * 24 * 3600.0  # retention time: long enough to look up a request from last week
+_PAGE = 50  # number of recordings that are read at a time
 _SWEEP_EVERY = 200  # number of recordings added between two deletions of expired ones
 
 
 class Recordings:
     def __init__(self, database: Database, owner: str = "", retention: float = RETENTION_SECONDS) -> None:
         self._database = database
+        self.state = SqlKeyValue(database)
         self._owner = escape(owner)
         self._retention = retention
         self._added = 0
@@ -55,6 +60,18 @@ class Recordings:
         if len(matches) > 1:
             raise UsageError(f"several request ids begin with `{beginning:.80}`", hint="use more of the id")
         return parse_json(matches[0]) if matches else None
+
+    def between(self, since: float, until: float) -> Iterator[JSONValue]:
+        """Yield the recordings that were stored in a range of time, newest first."""
+        created = recordings.c.created
+        count = _PAGE
+        while count == _PAGE:
+            query = self._bodies().add_columns(created).where(created >= since, created < until)
+            query = query.order_by(created.desc()).limit(_PAGE)
+            rows = self._database.read(lambda connection, query=query: list(connection.execute(query)))
+            for body, until in rows:  # noqa: B007 - the next page ends where this one does
+                yield parse_json(body)
+            count = len(rows)
 
     def last(self) -> JSONValue:
         query = self._bodies().order_by(recordings.c.created.desc()).limit(1)

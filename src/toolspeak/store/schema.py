@@ -1,8 +1,7 @@
 """Tables of the store, the database's clock, and upsert statements.
 
 Every row that belongs to a tenant has the owner in its primary key, and queries always name the owner. Values are plain
-JSON in text columns. `migrations` creates the tables and must not import this module, because a migration never changes
-after its release.
+JSON in text columns. The SQL in `migrations` creates the tables, with their indexes and foreign keys.
 """
 
 from collections.abc import Mapping
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.schema import SchemaItem
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeEngine
 
@@ -41,109 +39,53 @@ def _now_postgresql(element: now, compiler: "SQLCompiler", **_: object) -> str: 
     return "extract(epoch from clock_timestamp())::double precision"
 
 
-def _table(name: str, *items: SchemaItem) -> sa.Table:
-    return sa.Table(name, metadata, *items)
+_TYPES: Mapping[str, type[TypeEngine[Any]]] = {
+    "text": sa.Text,
+    "integer": sa.Integer,
+    "big_integer": sa.BigInteger,
+    "double": sa.Double,
+    "boolean": sa.Boolean,
+    "binary": sa.LargeBinary,
+}
 
 
-def _owned(*numbers: str, id: str = "session") -> list[sa.Column[Any]]:
-    """Return the key columns of a table whose rows belong to a tenant: owner, id, and numbers."""
-    texts = [sa.Column(name, sa.Text, primary_key=True) for name in ("owner", id)]
-    return [*texts, *(sa.Column(name, sa.Integer, primary_key=True, autoincrement=False) for name in numbers)]
+def _table(name: str, key: str, numbers: str = "", **columns: str) -> sa.Table:
+    """Return a table with the names of its columns: texts and numbers of its key, and the others by type."""
+    typed = [("text", key), ("integer", numbers), *columns.items()]
+    all_columns = [
+        sa.Column(each, _TYPES[kind], primary_key=position < 2, autoincrement=False)
+        for position, (kind, names) in enumerate(typed)
+        for each in names.split()
+    ]
+    return sa.Table(name, metadata, *all_columns)
 
 
-def _columns(kind: type[TypeEngine[Any]], *names: str, nullable: bool = False) -> list[sa.Column[Any]]:
-    return [sa.Column(name, kind, nullable=nullable) for name in names]
-
-
-def _below(parent: str, *names: str) -> sa.ForeignKeyConstraint:
-    """Return a foreign key to the parent table. Rows are deleted with their parent."""
-    own = ["owner", "session", *names]
-    theirs = ["owner", "id"] if parent == "sessions" else [*own[:-1], "number"]
-    return sa.ForeignKeyConstraint(own, [f"{parent}.{name}" for name in theirs], ondelete="CASCADE")
-
-
-sessions = _table(
-    "sessions",
-    *_owned(id="id"),
-    *_columns(sa.Text, "title", "about"),
-    *_columns(sa.Double, "created", "updated"),
-    sa.Index("sessions_by_age", "owner", "updated"),
-)
+sessions = _table("sessions", "owner id", text="title about", double="created updated")
 
 #: The entries of a session: messages (kind `message`), and answers without their rounds (kind `answer`).
-entries = _table(
-    "entries",
-    *_owned("number"),
-    *_columns(sa.Text, "kind", "status", "body"),
-    *_columns(sa.BigInteger, "input_tokens", "output_tokens"),
-    *_columns(sa.Double, "created"),
-    _below("sessions"),
-)
+_entry = {"text": "kind status body", "big_integer": "input_tokens output_tokens", "double": "created"}
+entries = _table("entries", "owner session", "number", **_entry)
 
 #: Pieces of streamed text of a running answer that are not yet part of a round, in order.
-pieces = _table("pieces", *_owned("entry", "number"), *_columns(sa.Text, "text"), _below("entries", "entry"))
+pieces = _table("pieces", "owner session", "entry number", text="text")
 
-rounds = _table(
-    "rounds",
-    *_owned("entry", "number"),
-    *_columns(sa.Text, "body"),
-    *_columns(sa.Double, "created"),
-    _below("entries", "entry"),
-)
+rounds = _table("rounds", "owner session", "entry number", text="body", double="created")
 
-calls = _table(
-    "calls",
-    *_owned("entry", "round", "number"),
-    *_columns(sa.Text, "call_id", "state"),
-    *_columns(sa.Boolean, "side_effects"),
-    *_columns(sa.Text, "call"),
-    *_columns(sa.Text, "result", nullable=True),
-    *_columns(sa.Double, "seconds"),
-    *_columns(sa.Double, "started", "finished", nullable=True),
-    _below("rounds", "entry", "round"),
-)
+_call = {"text": "call_id state call result", "boolean": "side_effects", "double": "seconds started finished"}
+calls = _table("calls", "owner session", "entry round number", **_call)
 
 #: Changes of files by the tools of a session, in order. `body` is the change as JSON, without the content. `content` is
 #: stored only with the first change of a file that has not been undone, because undo goes back to that one.
-file_changes = _table(
-    "file_changes",
-    *_owned("number"),
-    *_columns(sa.Integer, "entry", "round"),
-    *_columns(sa.Text, "call_id", "root", "path", "body"),
-    *_columns(sa.LargeBinary, "content", nullable=True),
-    *_columns(sa.Boolean, "undone"),
-    *_columns(sa.Double, "created"),
-    _below("sessions"),
-    sa.Index("file_changes_by_root", "owner", "root", "created"),
-)
+_change = {"integer": "entry round", "text": "call_id root path body", "binary": "content", "boolean": "undone"}
+file_changes = _table("file_changes", "owner session", "number", **_change, double="created")
 
 #: The current writer of each session. `written` counts its commits.
-leases = _table(
-    "leases",
-    *_owned(),
-    *_columns(sa.Text, "token", "holder"),
-    *_columns(sa.Double, "expires"),
-    *_columns(sa.BigInteger, "written"),
-    _below("sessions"),
-)
+leases = _table("leases", "owner session", text="token holder", double="expires", big_integer="written")
 
 #: The key-value store. The keys of values that belong to a tenant contain the tenant.
-state = _table(
-    "state",
-    sa.Column("key", sa.Text, primary_key=True),
-    *_columns(sa.Text, "value"),
-    *_columns(sa.Double, "ends", nullable=True),
-    sa.Index("state_by_end", "ends"),
-)
+state = _table("state", "key", text="value", double="ends")
 
-recordings = _table(
-    "recordings",
-    *_owned(id="id"),
-    *_columns(sa.Text, "model", "body"),
-    *_columns(sa.Double, "created"),
-    *_columns(sa.Double, "ends", nullable=True),
-    sa.Index("recordings_by_age", "owner", "created"),
-)
+recordings = _table("recordings", "owner id", text="model body", double="created ends")
 
 
 def upsert(

@@ -15,13 +15,13 @@ from ..engine.rounds.transcript import Entry
 from ..errors import NoSessionError, UsageError
 from . import leases
 from . import session_rows as ledger
-from .change_rows import StoredChange, last_changed
 from .database import Database
 from .journal import SqlJournal
 from .leases import SessionKey
 from .rows import UnreadableColumn, dump, escape, parse_json
 from .schema import calls, entries, insert_new, now, pieces, rounds, sessions
 from .schema import leases as lease_table
+from .session_rows import StoredChange, last_changed
 
 _DEFAULT_LIMIT = 100
 #: One day before the end of the year 9999, the latest time that can be displayed in every time zone.

@@ -6,16 +6,17 @@ Expired values are deleted periodically. Above the size limit, the values that e
 
 import hashlib
 import itertools
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
 from ..errors import StoreDamagedError, UsageError
 from .database import Database
 from .rows import UnreadableColumn, dump, escape, parse_json, unescape
-from .schema import now, state, upsert
+from .schema import insert_new, now, state, upsert
 
+T = TypeVar("T")
 _MAX_VALUE_CHARS = 4 * 1024 * 1024  # maximum size of a value, as in the other key-value stores
 _MAX_KEY_CHARS = 512  # longer keys are replaced by a hash, because PostgreSQL cannot index keys above 2.7 kB
 _SWEEP_EVERY = 256  # number of writes by this process between two deletions of expired values
@@ -69,6 +70,19 @@ class SqlKeyValue:
         stored = self._database.write(insert_or_read)
         # A value with a very short TTL may expire before it is read back.
         return _value(key, row["value"] if stored is None else stored)
+
+    def update(self, changes: Mapping[str, T], update: Callable[[Any, T], Any], ttl: float) -> None:
+        """Replace each value (None if missing) by `update` of the value and its change, in one transaction."""
+
+        def replace(connection: sa.Connection) -> None:
+            for key in sorted(changes):  # in order, so that two writers cannot wait for each other
+                connection.execute(insert_new(connection, state, _row(key, None, ttl)))
+                query = sa.select(state.c.value).where(state.c.key == _row_key(key)).with_for_update()
+                value = update(_value(key, connection.execute(query).scalar()), changes[key])
+                connection.execute(upsert(connection, state, _row(key, value, ttl)))
+
+        self._sweep_periodically()
+        self._database.write(replace)
 
     def delete(self, key: str) -> None:
         query = sa.delete(state).where(state.c.key == _row_key(key))

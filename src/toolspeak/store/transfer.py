@@ -18,10 +18,10 @@ from ..core.types import MAX_TOKEN_COUNT, JSONObject, JSONValue, Message, Usage,
 from ..engine.rounds.transcript import Answer, Entry
 from ..errors import NoSessionError, UsageError
 from . import session_rows as ledger
-from .change_rows import StoredChange, insert_change
 from .leases import SessionKey
 from .rows import dump
 from .schema import sessions
+from .session_rows import StoredChange, insert_change
 from .sessions import LAST_TIME, SessionInfo, Store, checked_id
 
 FORMAT = "toolspeak sessions"

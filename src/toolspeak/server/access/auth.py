@@ -136,6 +136,13 @@ class Access:
             raise KeysUnavailable(_KEYS_UNREADABLE) from None
         return key is not None, key
 
+    def key_names(self) -> dict[str, str]:
+        """Return the names of the toolspeak keys by id; none if they cannot be read."""
+        try:
+            return {key.id: key.name for key in self._keys.all()}
+        except ToolspeakError:
+            return {}
+
     def begin_session(self, code_or_key: str) -> str:
         """Start a login session with a one-time code or an admin key; return the session token.
 
@@ -145,7 +152,7 @@ class Access:
             if session := self.sessions.exchange(code_or_key):
                 return session
             hint = "run `toolspeak page` for a new link, or use an admin key"
-            raise Unauthorized("this link has expired or was already used", hint=hint)
+            raise Unauthorized("this is no admin key and no valid link; a link holds once, for ten minutes", hint=hint)
         key = self._key((Credential("x-toolspeak-key", Secret(code_or_key)),))
         if key is None or not key.admin:
             raise Forbidden("this requires an admin key", hint="create one with `toolspeak keys new NAME --admin`")

@@ -12,6 +12,7 @@ import hmac
 import secrets
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 from ..asgi import Scope, header
@@ -57,7 +58,6 @@ class LoginSessions:
         return self._sign("session", self._clock() + SESSION_SECONDS, key)
 
     def is_valid(self, session: str) -> bool:
-        """Whether a session is valid."""
         return self._expiry("session", session) is not None
 
     def key_id(self, session: str) -> str:
@@ -65,7 +65,6 @@ class LoginSessions:
         return session.split(".")[1] if session.count(".") == 3 else ""
 
     def end(self, session: str) -> None:
-        """End a session."""
         self._revoke("session", session)
 
     def _revoke(self, kind: _Kind, text: str) -> bool:
@@ -94,21 +93,10 @@ class LoginSessions:
         return end if self._clock() < end else None
 
 
-#: Removes the code from the address bar, so it stays out of the browser history, and posts it.
-_SCRIPT = """
-const code = location.hash.slice(1);
-history.replaceState(null, "", location.pathname);
-fetch("session", {method: "POST", body: JSON.stringify({code})}).then((answer) => {
-  if (answer.ok) location.replace("../");
-  else document.getElementById("said").textContent = "This link has expired. Run `toolspeak page` for a new one.";
-});
-"""
 #: The page that the printed link opens.
-LINK_PAGE = (
-    '<!doctype html><html lang="en"><meta charset="utf-8"><title>toolspeak</title><p id="said">One moment.</p>'
-    f"<script>{_SCRIPT}</script>"
-).encode()
-_HASH = base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()
+LINK_PAGE = Path(__file__).with_name("link.html").read_bytes()
+_SCRIPT = LINK_PAGE.partition(b"<script>")[2].rpartition(b"</script>")[0]
+_HASH = base64.b64encode(hashlib.sha256(_SCRIPT).digest()).decode()
 #: Only this script may run, and it may connect only to this server.
 _POLICY = f"default-src 'none'; script-src 'sha256-{_HASH}'; connect-src 'self'; frame-ancestors 'none'"
 LINK_HEADERS = [
@@ -119,7 +107,6 @@ LINK_HEADERS = [
 
 
 def link(address: str, code: str) -> str:
-    """Return the sign-in link for a code."""
     return f"{address}{_PATH}#{code}"
 
 

@@ -1,9 +1,9 @@
 """One client connection: reads HTTP/1.1 requests, within limits, and hands each to the application.
 
-A complete model request is first offered to the fast path (`FastPath`), which needs no task. All others become ASGI
-requests. A server must not wait forever for slow or endless headers: before a body, after it (trailers), or when
-pipelined. Trailers are discarded, because the access check has already happened. Responses that a client does not read
-time out. Limits for complete requests are in `origin_guard` and `limits`.
+A complete model request is first offered to the fast path of the application (`App.wants` and `App.take`), which needs
+no task. All others become ASGI requests. A server must not wait forever for slow or endless headers: before a body,
+after it (trailers), or when pipelined. Trailers are discarded, because the access check has already happened. Responses
+that a client does not read time out. Limits for complete requests are in `origin_guard` and `limits`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
 
 import httptools
@@ -23,13 +23,13 @@ from ..observe.request_context import STALLS_KEY, WriteStalls
 from ..proxy.client_protocols import client_protocol
 from ..routes import find_route, route_for_headers
 from .http_request import HttpRequest
-from .known_heads import KnownHead, KnownHeads
+from .known_heads import KnownHead
 
 if TYPE_CHECKING:
     import uvicorn
     from uvicorn.server import ServerState
 
-    from ..access.auth import Caller
+    from ..app import App
 
 #: Size limit for the request line, headers and separators together.
 _MAX_HEAD_BYTES = MAX_HEADER_BYTES + 16 * 1024
@@ -46,36 +46,6 @@ _MAX_BUFFERED = 64 * 1024
 _NEVER = float("inf")
 #: Maximum size of a request body to read and discard. Closing while the client still sends may lose the response.
 _MAX_DISCARDED_BYTES = 256 * 1024
-
-
-@runtime_checkable
-class FastPath(Protocol):
-    """Answers ordinary model requests without a task."""
-
-    def wants(self, request: HttpRequest) -> bool:
-        """Whether to read the whole body of a request and then offer it to `take`. Only its head has arrived."""
-        ...
-
-    def take(self, request: HttpRequest) -> bool:
-        """Answer a complete request, or return False if it has to take the general path."""
-        ...
-
-    @property
-    def known_heads(self) -> KnownHeads:
-        """The heads of requests that were admitted."""
-        ...
-
-    def version(self) -> object:
-        """Return what changes if a caller may no longer be admitted."""
-        ...
-
-    def may_remember(self, caller: Caller) -> bool:
-        """Whether it may be remembered that a caller was admitted."""
-        ...
-
-
-def _fast_path(app: object) -> FastPath | None:
-    return app if isinstance(app, FastPath) else None
 
 
 class ClientConnection(asyncio.Protocol):
@@ -105,7 +75,8 @@ class ClientConnection(asyncio.Protocol):
         #: The request being answered; None if there is none.
         self.current: HttpRequest | None = None
         self._app = cast("Application", cast("Any", config).loaded_app)
-        self._fast_path: FastPath | None = _fast_path(config.app)
+        #: The application, if it can answer ordinary model requests without a task.
+        self._fast_path = cast("App | None", config.app if hasattr(config.app, "known_heads") else None)
         #: False while a request is parsed that the fast path could not take.
         self._takes_fast_path = True
         self._max_connections = config.limit_concurrency

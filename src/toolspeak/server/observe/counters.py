@@ -1,22 +1,26 @@
-"""Request counters, their sums over all workers, and a per-minute time series.
+"""Request counters and their sums over all workers, and statistics of requests over time.
 
 Counters are plain integers keyed by tuples of labels, so counting a request takes about a microsecond. Each worker
-publishes its counters in a file, so any worker can report the sum over all of them.
+publishes its counters in a file, so any worker can report the sum over all of them. Statistics hold numbers and the
+names of models, clients and keys, but never text from a prompt or an answer.
 """
 
 import logging
 import os
 import shutil
+import time
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from math import ceil, log
 from pathlib import Path
 from typing import Self, TypeAlias
 
 import msgspec
 
-from .request_context import CLIENT_CLOSED
+from ...core.types import JSONValue
+from ...errors import UsageError
 
 _log = logging.getLogger("toolspeak.server")
 
@@ -29,19 +33,6 @@ SECONDS_BOUNDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 
 ADDED_BOUNDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
 #: Maximum size of a worker's counter file: 200 models with every plan take about 1 MB.
 _MAX_FILE_BYTES = 16 * 1024 * 1024
-
-_MINUTE = 60
-_MAX_ROWS = 1440 * 4  # maximum number of rows: one day of four models in steady use
-#: Maps an event family to its field in a row and the only kind to count (empty for all kinds).
-_EVENTS = {
-    "calls": ("calls", ""),
-    "no_call": ("no_call", ""),
-    "retries": ("retries", ""),
-    "faults": ("refusals", "refusal"),
-    "repairs": ("repairs", ""),
-}
-#: The lowest error status, and the status of a disconnected client, which does not count as an error.
-_ERROR, _DISCONNECTED = "4", str(CLIENT_CLOSED)
 
 
 class Histogram(msgspec.Struct, gc=False):
@@ -172,100 +163,164 @@ def _read_file(file: Path) -> Counters | None:
     return None
 
 
-class MinuteRow(msgspec.Struct):
-    """Counts for one model in one minute."""
+#: Lengths of the periods that the store keeps, in seconds, and how many of each: 6 hours, 4 days and 90 days.
+PERIODS, MAX_PERIODS = (60, 900, 21_600), 360
+_KEY = "statistics/{}/{}"  # the key of a stored period, by its length and start
+_MAX_ROWS = 5000  # number of requests whose numbers are kept without a store
+#: Maximum number of models, clients or keys in a period; others count as one.
+_MAX_VALUES, _OTHER = 50, "other"
+_MAX_BARS = 48
+#: Buckets of times in a `Totals`: the upper bound of bucket 0 in seconds, and how much larger each one is.
+_FIRST_BOUND, _GROWTH = 0.01, 1.25
 
-    minute: int = 0
-    model: str = ""
+
+class Totals(msgspec.Struct, omit_defaults=True):
+    """The numbers of a group of requests."""
+
     requests: int = 0
     #: Requests with native and with emulated tool calling.
     native: int = 0
     emulated: int = 0
     errors: int = 0
     #: Requests whose clients disconnected before the end.
-    disconnected: int = msgspec.field(default=0, name="left")
+    disconnected: int = 0
     calls: int = 0
     no_call: int = 0
     retries: int = 0
     refusals: int = 0
     repairs: int = 0
-    #: Overhead in seconds.
-    added: float = 0.0
-    upstream: int = 0
+    #: Requests with tools that a model answered; those whose first answer could be used as it was; those that ended
+    #: with valid calls or a plain answer.
+    judged: int = 0
+    unaided: int = 0
+    successful: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    added: float = 0.0  # overhead in seconds
+    #: Number of requests by bucket of their total time, and of the time until the first token.
+    total: dict[int, int] = {}
+    first_token: dict[int, int] = {}
+
+    def add(self, other: Self) -> None:
+        for name in _COUNTS:
+            if value := getattr(other, name):
+                setattr(self, name, getattr(self, name) + value)
+        for mine, theirs in ((self.total, other.total), (self.first_token, other.first_token)):
+            for bucket, count in theirs.items():
+                mine[bucket] = mine.get(bucket, 0) + count
 
 
-_COUNT_FIELDS = MinuteRow.__struct_fields__[2:]
+_COUNTS = Totals.__struct_fields__[:-2]
+#: Totals by dimension (`model`, `client`, `key`, or empty for all requests) and value, also by number of a `bar`.
+Groups: TypeAlias = dict[str, dict[str, Totals]]
 
 
-class MinuteSeries:
-    """Per-minute time series of the counters for one day, oldest row first, without a database.
+def bucket_of(seconds: float) -> int:
+    return max(0, ceil(log(seconds / _FIRST_BOUND, _GROWTH))) if seconds > _FIRST_BOUND else 0
 
-    A row is the change of the counters within one minute, computed when the next minute starts. Each request only costs
-    one comparison.
+
+def add_groups(groups: Groups, others: Groups) -> None:
+    for dimension, values in others.items():
+        mine = groups.setdefault(dimension, {})
+        for value, totals in values.items():
+            place = value if value in mine or len(mine) < _MAX_VALUES else _OTHER
+            mine.setdefault(place, Totals()).add(totals)
+
+
+class RequestRow(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """The numbers of one request."""
+
+    started_at: float  # in seconds since the epoch
+    model: str
+    client: str
+    key: str
+    totals: Totals
+
+    def groups(self) -> Groups:
+        values = {"": "", "model": self.model, "client": self.client, "key": self.key}
+        return {dimension: {value: self.totals} for dimension, value in values.items()}
+
+
+class Period(msgspec.Struct, omit_defaults=True):
+    """The numbers of all requests that started in a period, as stored. `batches`: the last batch of each writer."""
+
+    groups: Groups = {}
+    batches: dict[str, int] = {}
+
+
+def periods_of(rows: Iterable[RequestRow], seconds: int) -> dict[str, Groups]:
+    """Return the numbers to add to each period of this length."""
+    periods: dict[str, Groups] = {}
+    for row in rows:
+        start = int(row.started_at) // seconds * seconds
+        add_groups(periods.setdefault(_KEY.format(seconds, start), {}), row.groups())
+    return periods
+
+
+def add_to_period(stored: JSONValue, groups: Groups, writer: str, batch: int) -> JSONValue:
+    """Return a stored period with the numbers of a batch. A batch that is written again is not counted again."""
+    period = msgspec.convert(stored, Period, str_keys=True) if stored else Period()
+    if period.batches.get(writer, -1) < batch:
+        period.batches[writer] = batch
+        add_groups(period.groups, groups)
+    return msgspec.to_builtins(period, str_keys=True)
+
+
+class StatisticsQuery(msgspec.Struct, frozen=True):
+    """A range of time in seconds since the epoch, and whose bars to draw: of one value, or of all requests."""
+
+    since: float
+    until: float
+    seconds: int  # the length of the stored periods to read
+    width: int  # the length of a bar: a whole number of periods
+    dimension: str = ""
+    value: str = ""
+
+
+def read_query(params: Mapping[str, str]) -> StatisticsQuery:
+    """Return the query in URL parameters. It reads the shortest periods that are kept for that long."""
+    try:
+        since, until = float(params["since"]), float(params["until"])
+    except (KeyError, ValueError):
+        since = until = 0.0
+    if not (0 < since < until and until - since <= PERIODS[-1] * MAX_PERIODS):
+        raise UsageError("`since` must be before `until`, by at most 90 days", hint="give seconds since the epoch")
+    age = time.time() - since
+    seconds = next((each for each in PERIODS if age <= each * MAX_PERIODS), PERIODS[-1])
+    since -= since % seconds
+    width = ceil((until - since) / seconds / _MAX_BARS) * seconds
+    return StatisticsQuery(since, until, seconds, width, params.get("dimension", ""), params.get("value", ""))
+
+
+class Statistics:
+    """The numbers of requests over time: in the store, or of the latest requests in memory.
+
+    With a store, `sink` takes each request, and `stored` returns the periods with these keys.
     """
 
-    def __init__(self, counters: Callable[[], Counters]) -> None:
-        self._counters = counters
-        self._rows: deque[MinuteRow] = deque(maxlen=_MAX_ROWS)
-        self._minute = 0
-        self._before: dict[str, MinuteRow] = {}
+    def __init__(
+        self,
+        sink: Callable[[RequestRow], None] | None = None,
+        stored: Callable[[Iterable[str]], Mapping[str, JSONValue]] | None = None,
+        close: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._rows: deque[RequestRow] = deque(maxlen=_MAX_ROWS)
+        self.add = sink or self._rows.append
+        self.stored = stored
+        self.close = close  # stores what is left, which may take several seconds
 
-    def tick(self, now: float) -> None:
-        """Close the previous minute if a new one has started; called at the start of each request."""
-        minute = int(now) // _MINUTE
-        if minute != self._minute:
-            if self._minute:  # earlier counts belong to the previous worker in this slot
-                self._rows.extend(self._increments())
-            self._before = _by_model(self._counters())
-            self._minute = minute
-
-    def rows(self, now: float) -> tuple[MinuteRow, ...]:
-        """Return all rows, including the current minute."""
-        self.tick(now)
-        return (*self._rows, *self._increments())
-
-    def _increments(self) -> list[MinuteRow]:
-        """Return the increments since the minute started, at least 0: replaced counters may have lower sums."""
-        rows: list[MinuteRow] = []
-        for model, total in _by_model(self._counters()).items():
-            before = self._before.get(model, MinuteRow())
-            increments = {name: max(0, getattr(total, name) - getattr(before, name)) for name in _COUNT_FIELDS}
-            if increments["requests"]:
-                rows.append(MinuteRow(self._minute * _MINUTE, model, **increments))
-        return rows
-
-
-def _by_model(counters: Counters) -> dict[str, MinuteRow]:
-    rows: dict[str, MinuteRow] = {}
-    for (_, model, _, tools, status), count in counters.requests.items():
-        row = rows.setdefault(model, MinuteRow(model=model))
-        row.requests += count
-        row.native += count if tools == "native" else 0
-        row.emulated += count if tools == "emulated" else 0
-        row.disconnected += count if status == _DISCONNECTED else 0
-        row.errors += count if status >= _ERROR and status != _DISCONNECTED else 0
-    for (model, _), timing in counters.timings.items():
-        row = rows.setdefault(model, MinuteRow(model=model))
-        row.added += timing.added.sum
-        row.upstream += timing.upstream
-        row.input_tokens += timing.input_tokens
-        row.output_tokens += timing.output_tokens
-    for (family, model, kind, *_), count in counters.events.items():
-        name, only = _EVENTS.get(family, ("", ""))
-        if name and (not only or kind == only):
-            row = rows.setdefault(model, MinuteRow(model=model))
-            setattr(row, name, getattr(row, name) + count)
-    return rows
-
-
-def merge_rows(series: Iterable[Iterable[MinuteRow]]) -> list[MinuteRow]:
-    """Sum the rows of several workers, oldest first."""
-    sums: dict[tuple[int, str], MinuteRow] = {}
-    for rows in series:
-        for row in rows:
-            if (merged := sums.setdefault((row.minute, row.model), row)) is not row:
-                for name in _COUNT_FIELDS:
-                    setattr(merged, name, getattr(merged, name) + getattr(row, name))
-    return sorted(sums.values(), key=lambda row: row.minute)
+    def summarize(self, query: StatisticsQuery) -> Groups:
+        """Return the numbers in a range of time, also by `bar`. This takes up to a few tenths of a second."""
+        since, until, seconds = query.since, query.until, query.seconds
+        if self.stored is not None:
+            starts = {_KEY.format(seconds, start): start for start in range(int(since), int(until), seconds)}
+            stored = self.stored(starts).items()
+            parts = ((starts[key], msgspec.convert(period, Period, str_keys=True).groups) for key, period in stored)
+        else:
+            parts = ((row.started_at, row.groups()) for row in tuple(self._rows) if since <= row.started_at < until)
+        summary: Groups = {}
+        for start, groups in parts:
+            totals = groups.get(query.dimension, {}).get(query.value)
+            bar = {str(int((start - since) // query.width)): totals} if totals is not None else {}
+            add_groups(summary, {**groups, "bar": bar})
+        return summary

@@ -109,9 +109,11 @@ class TerminalLogFormatter(logging.Formatter):
         self._colours = colours
 
     def format(self, record: logging.LogRecord) -> str:
-        if record.name != _ACCESS_LOGGER:
+        if record.exc_info:
             return self._text.format(record)
-        line = self._text.line_fields(record)
+        line, clock = self._text.line_fields(record), time.strftime("%H:%M:%S", time.localtime(record.created))
+        if record.name != _ACCESS_LOGGER:
+            return f"{clock}  {line['level']}  {printable(str(line['message']))}"
         status = int(str(line["status"]))
         colour = _GREEN if status < _FIRST_ERROR else _RED
         code = f"\x1b[{colour}m{status}\x1b[0m" if self._colours else str(status)
@@ -122,7 +124,7 @@ class TerminalLogFormatter(logging.Formatter):
         if "error" in line:
             words.append(str(line["error"]))
         text = "  ".join(word for word in words if word)
-        return f"{time.strftime('%H:%M:%S', time.localtime(record.created))}  {code}  {printable(text)}"
+        return f"{clock}  {code}  {printable(text)}"
 
 
 def _is_for_people(record: logging.LogRecord) -> bool:
@@ -142,7 +144,7 @@ def configure_logging(
     """Send all log records, including uvicorn's, to stderr through one formatter.
 
     `auto` means text if stderr is a terminal, else JSON. `access` logs one line per request, whatever the level.
-    `terminal` formats the lines for a person, who does not see successful requests of the page.
+    `terminal` is a formatter for people. Successful requests of the page are then left out.
     """
     handler = logging.StreamHandler()
     text = log_format == "text" or (log_format == "auto" and sys.stderr.isatty())

@@ -7,6 +7,7 @@ Labels must never contain text from a prompt, an answer or a key.
 
 import os
 import time
+import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -32,28 +33,11 @@ _MAX_REQUESTS_LABEL = 5  # the largest number of requests that gets its own labe
 #: Seconds after which model names are read again, because an upstream may list new ones.
 _NAMES_TTL = 60.0
 
-#: Maps an event family to its help text and label names.
-_EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "retries": ("Retried answers by fault.", ("model", "fault")),
-    "faults": ("Unusable answers by fault, retried or not; refusals have the fault `refusal`.", ("model", "fault")),
-    "marks": ("Calls that carried the nonce, left it out or changed it.", ("model", "mark")),
-    "turns_with_calls": ("Turns with calls by number of upstream requests, up to 5.", ("model", "requests")),
-    "repairs": ("Repaired tool calls by kind of repair.", ("model", "repair")),
-    "calls": ("Tool calls by origin: native or the dialect they were written in.", ("model", "dialect")),
-    "no_call": ("Requests with tools that ended without a tool call.", ("model", "plan")),
-    "notes": ("Notes about requests, by note code.", ("model", "note")),
-}
-_GAUGES = {
-    "toolspeak_requests_in_flight": "Model requests in progress.",
-    "toolspeak_draining": "Workers that are shutting down but still have requests in progress.",
-    "toolspeak_workers": "Worker processes.",
-    "process_resident_memory_bytes": "Resident memory in bytes.",
-    "process_open_fds": "Open file descriptors.",
-    "process_max_fds": "Maximum number of open file descriptors.",
-}
+#: Help texts and label names of the families of events and gauges.
+_TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 #: Client protocol, model, plan, whether tools were emulated, whether they were passed through by mode `off`, status.
 _Key: TypeAlias = tuple[str, str, str, bool, bool, int]
-_OFF_RULE = "mode.off"  # the planning rule that passes tools through unchanged
+OFF_RULE = "mode.off"  # the planning rule that passes tools through unchanged
 
 
 class Metrics:
@@ -71,7 +55,6 @@ class Metrics:
         self._names_read_at = float("-inf")
 
     def count_response(self, route: str, status: int) -> None:
-        """Count a response to any request."""
         table, labels = self.counters.responses, (route, _STATUS_LABELS.get(status, OTHER))
         table[labels] = table.get(labels, 0) + 1
 
@@ -82,7 +65,7 @@ class Metrics:
         name = attempts[-1].request.model if attempts else record.model
         model = self._models.get(name) or self._model_label(name, answered=bool(attempts) and not record.error)
         plan = record.plan
-        key = (record.client_protocol, model, plan, EMULATED in record.warnings, trace.rule == _OFF_RULE, status)
+        key = (record.client_protocol, model, plan, EMULATED in record.warnings, trace.rule == OFF_RULE, status)
         labels, timing = self._series.get(key) or self._new_series(key, record)
         self.counters.requests[labels] += 1
         timing.observe(total, first, added)
@@ -158,7 +141,7 @@ def tools_label(record: RequestRecord) -> str:
     """Return how tools were called: `native`, `emulated` or `none`."""
     if EMULATED in record.warnings:
         return "emulated"
-    return "native" if record.plan in ("native", "fallback") or record.trace.rule == _OFF_RULE else "none"
+    return "native" if record.plan in ("native", "fallback") or record.trace.rule == OFF_RULE else "none"
 
 
 def gauges_of_this_process() -> dict[str, float]:
@@ -188,10 +171,10 @@ def _lines(counters: Counters, version: str) -> Iterator[str]:
     yield from _counter("requests", "Model requests.", names, counters.requests)
     yield from _counter("responses", "All HTTP responses.", ("route", "status"), counters.responses)
     yield from _timings(counters)
-    for family, (help_text, labels) in _EVENTS.items():
+    for family, texts in _TEXTS["events"].items():
         table = {each[1:]: count for each, count in counters.events.items() if each[0] == family}
-        yield from _counter(family, help_text, labels, table)
-    for name, help_text in _GAUGES.items():
+        yield from _counter(family, texts["help"], tuple(texts["labels"]), table)
+    for name, help_text in _TEXTS["gauges"].items():
         if name in counters.gauges:
             yield from _family(name, "gauge", help_text, [("", counters.gauges[name])])
 

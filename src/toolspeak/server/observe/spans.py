@@ -89,17 +89,9 @@ def create_spans(provider: TracerProvider | None = None) -> Spans | None:
 
 def _attributes(record: RequestRecord, context: RequestContext, provider: str, model: str) -> dict[str, AttributeValue]:
     attempts = record.trace.attempts
-    attributes: dict[str, AttributeValue] = {
-        OPERATION: CHAT,
-        PROVIDER: provider,
-        REQUEST_MODEL: model,
-        RESPONSE_ID: record.id,
-        STATUS: context.status,
-        FACE: record.client_protocol,
-        PLAN: record.plan,
-        TOOLS: tools_label(record),
-        REQUESTS: record.requests,
-    }
+    attributes: dict[str, AttributeValue] = {OPERATION: CHAT, PROVIDER: provider, REQUEST_MODEL: model}
+    attributes |= {RESPONSE_ID: record.id, STATUS: context.status, FACE: record.client_protocol, PLAN: record.plan}
+    attributes |= {TOOLS: tools_label(record), REQUESTS: record.requests}
     if attempts:
         attributes[INPUT_TOKENS] = sum(attempt.usage.input_tokens for attempt in attempts)
         attributes[OUTPUT_TOKENS] = sum(attempt.usage.output_tokens for attempt in attempts)

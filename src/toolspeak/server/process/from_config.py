@@ -93,7 +93,7 @@ def _loops(config: Config) -> "Mapping[str, LoopTools]":
 def _single_model(config: Config, upstream: str, model: str) -> str:
     """Return `provider:model` for a server with a single upstream; by default the embedded model."""
     elsewhere = upstream or config.base_url
-    name = model or config.model or ("openai:" if elsewhere else "embedded:")
+    name = model or config.model_at(elsewhere) or ("openai:" if elsewhere else "embedded:")
     if name == "embedded" and not elsewhere:
         return "embedded:"  # accept the name without its colon
     if not elsewhere and not name.startswith("embedded:"):

@@ -3,13 +3,12 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from ...core.text import counted
-from ...engine.turn.trace import of_model, was_retried
+from ...engine.turn.trace import count_retries, of_model
 from ...errors import ToolspeakError
 from ..asgi import Send, header, respond
 from ..observe.counters import Counters, WorkerCounters, sum_counters
@@ -93,8 +92,8 @@ class Lifecycle:
         if self._access_log:
             fields: dict[str, object] = {"route": record.client_protocol, "model": record.model, "plan": record.plan}
             fields |= {"requests": record.requests, "added_ms": round(added * 1000, 3), "record": record.id}
+            retries = count_retries(record.trace.attempts)
             attempts = of_model(record.trace.attempts)
-            retries = sum(was_retried(one, two) for one, two in pairwise(attempts))
             names = [each.name for attempt in attempts for each in attempt.candidates if each.verdict == "call"]
             more = {"upstream": record.upstream_name, "no_call": record.trace.why_no_call, "error": record.error}
             more |= {"client": header(context.scope, b"user-agent").partition("/")[0][:_MAX_CLIENT_CHARS]}

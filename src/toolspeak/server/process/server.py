@@ -6,6 +6,7 @@ signal stops the server immediately.
 """
 
 import asyncio
+import errno
 import gc
 import logging
 import os
@@ -26,6 +27,7 @@ from types import FrameType
 import msgspec
 import uvicorn
 
+from ...core.text import system_reason
 from ...errors import ToolspeakError, UsageError
 from ..app import App
 from ..http.client_connection import ClientConnection
@@ -271,8 +273,9 @@ def bind_sockets(host: str, port: int) -> list[socket.socket]:
     except (OSError, OverflowError, UnicodeError) as error:  # OverflowError: invalid port; UnicodeError: invalid name
         for each in sockets:
             each.close()
-        reason = (error.strerror if isinstance(error, OSError) else None) or error
-        raise UsageError(f"cannot listen on {host} port {port}: {reason}") from None
+        in_use = getattr(error, "errno", 0) == errno.EADDRINUSE
+        hint = "stop the program that uses it, or add --port N" if in_use else ""
+        raise UsageError(f"cannot listen on {host} port {port}: {system_reason(error)}", hint=hint) from None
     return sockets
 
 

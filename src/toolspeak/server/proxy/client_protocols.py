@@ -27,7 +27,23 @@ class Encoder(Protocol):
         ...
 
 
-class ClientProtocol(msgspec.Struct, frozen=True):
+class _ProtocolRow(msgspec.Struct, frozen=True):
+    id_prefix: str  # prefix of answer ids
+    stream_type: bytes = b"text/event-stream; charset=utf-8"
+    filler: bytes = b": keep-alive\n\n"  # keep-alive before the first event of a stream
+    keep_alive: bytes = b""  # keep-alive once the answer has begun; defaults to `filler`
+    #: Name of the codec, if different. `fields` are the extra arguments of its encoder.
+    codec: str = ""
+    #: Module of the codec, if different.
+    module: str = ""
+    fields: Mapping[str, JSONValue] = {}
+    loads_models: bool = False  # whether a request without messages is a request to load a model
+    #: Whether the order of the parts of an answer matters. If so, `reply` accepts `events`.
+    ordered: bool = False
+    answers: str = ""  # name of the list of answers in a reply, if a request can ask for several
+
+
+class ClientProtocol(_ProtocolRow, frozen=True, kw_only=True):
     """A client protocol, as the server uses it."""
 
     name: str
@@ -36,17 +52,8 @@ class ClientProtocol(msgspec.Struct, frozen=True):
     reply: Callable[..., bytes]
     error: Callable[[ToolspeakError], tuple[int, bytes]]
     needs_store: Callable[[Request], bool]  # returns whether a request refers to stored responses
-    id_prefix: str  # prefix of answer ids
-    #: Content type of a stream, the keep-alive for an idle stream, and the keep-alive before the first event.
-    stream_type: bytes
-    keep_alive: bytes
-    filler: bytes
     #: Returns notes about fields of the body that cannot be represented.
     request_notes: Callable[[Mapping[str, JSONValue]], tuple[Note, ...]]
-    loads_models: bool  # whether a request without messages is a request to load a model
-    #: Whether the order of the parts of an answer matters. If so, `reply` accepts `events`.
-    ordered: bool
-    answers: str  # name of the list of answers in a reply, if a request can ask for several
     #: Decodes an ordinary body faster than `decode`; returns None for all others.
     decode_body: Callable[..., Request | None] | None
 
@@ -64,21 +71,6 @@ class ClientProtocol(msgspec.Struct, frozen=True):
 _UNTOUCHED_PLANS = ("pass", "native")  # plans that forward requests unchanged
 
 
-class _ProtocolRow(msgspec.Struct, frozen=True):
-    id_prefix: str
-    stream_type: bytes = b"text/event-stream; charset=utf-8"
-    filler: bytes = b": keep-alive\n\n"
-    keep_alive: bytes = b""  # keep-alive once the answer has begun; defaults to `filler`
-    #: Name of the codec, if different. `fields` are the extra arguments of its encoder.
-    codec: str = ""
-    #: Module of the codec, if different.
-    module: str = ""
-    fields: Mapping[str, JSONValue] = {}
-    loads: bool = False
-    ordered: bool = False
-    answers: str = ""
-
-
 _ROWS = {
     "openai_chat": _ProtocolRow("chatcmpl-", answers="choices"),
     "openai_responses": _ProtocolRow("resp_", ordered=True),
@@ -86,8 +78,8 @@ _ROWS = {
     # Google's clients treat every non-empty line as data, even comments, so only blank lines are safe.
     "gemini": _ProtocolRow("", filler=b"\r\n", ordered=True, answers="candidates"),
     # Whitespace before a JSON value is ignored, both in JSON lines and in a JSON list.
-    "ollama": _ProtocolRow("", b"application/x-ndjson", b" ", loads=True),
-    "ollama_generate": _ProtocolRow("", b"application/x-ndjson", b" ", module="ollama.generate", loads=True),
+    "ollama": _ProtocolRow("", b"application/x-ndjson", b" ", loads_models=True),
+    "ollama_generate": _ProtocolRow("", b"application/x-ndjson", b" ", module="ollama.generate", loads_models=True),
     "gemini_list": _ProtocolRow(
         "", b"application/json", b" ", codec="gemini", fields={"sse": False}, ordered=True, answers="candidates"
     ),
@@ -104,25 +96,20 @@ def client_protocol(name: str, query: bytes = b"") -> ClientProtocol:
 @cache
 def _build(name: str) -> ClientProtocol:
     row = _ROWS[name]
+    row = msgspec.structs.replace(row, keep_alive=row.keep_alive or row.filler)
     module = row.module or row.codec or name
     codec = import_module(f"toolspeak.protocols.{module}")
     package = import_module(f"toolspeak.protocols.{module.partition('.')[0]}")
     return ClientProtocol(
-        row.codec or name,
-        codec.decode_request,
-        partial(codec.ReplyEncoder, **row.fields) if row.fields else codec.ReplyEncoder,
-        codec.encode_reply,
-        package.encode_error,
-        getattr(codec, "needs_store", lambda request: False),
-        row.id_prefix,
-        row.stream_type,
-        row.keep_alive or row.filler,
-        row.filler,
-        getattr(codec, "field_notes", lambda fields: ()),
-        row.loads,
-        row.ordered,
-        row.answers,
-        getattr(codec, "decode_body", None),
+        **msgspec.structs.asdict(row),
+        name=row.codec or name,
+        decode=codec.decode_request,
+        encoder=partial(codec.ReplyEncoder, **row.fields) if row.fields else codec.ReplyEncoder,
+        reply=codec.encode_reply,
+        error=package.encode_error,
+        needs_store=getattr(codec, "needs_store", lambda request: False),
+        request_notes=getattr(codec, "field_notes", lambda fields: ()),
+        decode_body=getattr(codec, "decode_body", None),
     )
 
 

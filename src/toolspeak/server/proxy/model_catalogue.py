@@ -8,6 +8,7 @@ only when a client requests the list, never during a model request.
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -16,8 +17,7 @@ from ...engine.planning.capabilities import best_pattern
 from ...errors import ConfigError, ToolspeakError, UsageError
 from ...upstreams.http.thin_transport import LIST_SECONDS, MAX_NAME_CHARS, HttpUpstream
 
-#: The part of a model name that is compared for suggestions, which takes quadratic time.
-_COMPARED_CHARS = 64
+_SHOWN_CHARS = 64  # maximum length of an unknown model name in an error
 _OLLAMA_TAG = ":latest"  # tag that Ollama's clients add to names without a tag
 
 #: Time for which a model list is cached.
@@ -44,6 +44,9 @@ class ModelLocation(msgspec.Struct, frozen=True):
 
 
 Permission = Callable[[ModelLocation], bool]  # returns whether a caller may use a model
+Names: TypeAlias = Mapping[str, tuple[str, ...]]  # names of models by upstream
+Locations: TypeAlias = Mapping[str, ModelLocation]
+NONE: Mapping[str, Any] = {}
 
 
 class ModelCatalogue:
@@ -52,10 +55,12 @@ class ModelCatalogue:
     Args:
         upstreams: maps upstreams to their models, with `*` as a wildcard; without models, an upstream accepts any name.
         aliases: maps an alias to a model or `upstream:model`.
+        reserved: maps names to the locations that they keep, whatever an upstream lists.
     """
 
-    def __init__(self, upstreams: Mapping[str, tuple[str, ...]], aliases: Mapping[str, str] | None = None) -> None:
+    def __init__(self, upstreams: Names, aliases: Mapping[str, str] | None = None, reserved: Locations = NONE) -> None:
         self._upstreams = dict(upstreams)
+        self._reserved = reserved
         #: Maps names without a wildcard to the first upstream that lists them.
         self._listed: dict[str, str] = {}
         for upstream, models in self._upstreams.items():
@@ -76,7 +81,7 @@ class ModelCatalogue:
         location = self._locate(name) if len(name) <= MAX_NAME_CHARS else None
         if location is not None and permits(location):
             return location
-        display_name = f"`{name[:_COMPARED_CHARS]}`" if name else "no model"
+        display_name = f"`{name[:_SHOWN_CHARS]}`" if name else "no model"
         names = self.names(lambda location: permits(location) and shows(location))
         hint = suggestion(name, names, "GET /v1/models lists the models")
         raise UnknownModel(f"unknown model {display_name}" if name else "the request has no `model`", hint=hint)
@@ -88,8 +93,8 @@ class ModelCatalogue:
         return location
 
     def _resolve(self, name: str) -> ModelLocation | None:
-        if not name:
-            return None
+        if not name or name in self._reserved:
+            return self._reserved.get(name)
         if name in self._listed:
             return ModelLocation(self._listed[name], name)
         head, colon, rest = name.partition(":")
@@ -102,17 +107,21 @@ class ModelCatalogue:
         anything = next((upstream for upstream, models in self._upstreams.items() if not models), None)
         return None if anything is None else ModelLocation(anything, name)
 
-    def names(
-        self, permits: Permission = lambda location: True, listed: Mapping[str, tuple[str, ...]] | None = None
-    ) -> dict[str, str]:
+    def meaning(self, name: str, listed: Names) -> ModelLocation | None:
+        """Return what a name means, unless that is an upstream that accepts any name and lists others in `listed`."""
+        location = self._resolve(name)
+        names = () if location is None or self._upstreams[location.upstream] else listed.get(location.upstream, ())
+        return None if names and name not in names else location
+
+    def names(self, permits: Permission = lambda location: True, listed: Names = NONE) -> dict[str, str]:
         """Map each model name to its upstream. A model that a second upstream serves is listed as `upstream:model`.
 
         `listed` contains the models reported by upstreams without configured models.
         """
-        entries = (*self._entries(), *self._listed_entries(listed or {}))
+        entries = (*self._entries(), *self._listed_entries(listed))
         return {name: location.upstream for name, location in entries if permits(location)}
 
-    def _listed_entries(self, listed: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[str, ModelLocation]]:
+    def _listed_entries(self, listed: Names) -> Iterator[tuple[str, ModelLocation]]:
         for upstream, models in listed.items():
             for model in models:
                 location = ModelLocation(upstream, model)
@@ -127,8 +136,8 @@ class ModelCatalogue:
             for model in models:
                 if "*" in model:
                     continue
-                first = self._listed[model] == upstream and model not in self._aliases
-                yield (model if first else f"{upstream}:{model}"), ModelLocation(upstream, model)
+                location = ModelLocation(upstream, model)
+                yield (model if self._locate(model) == location else f"{upstream}:{model}"), location
 
 
 class ModelListCache:

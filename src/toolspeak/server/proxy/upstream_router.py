@@ -1,7 +1,7 @@
 """Routing: finds the upstream that serves a request's model, and the credentials to use.
 
 Only the configuration and administrators decide where requests go. A new configuration creates a new gateway, and the
-old one is closed after its last request. `add` is the only change to a gateway.
+old one is closed after its last request. Only `add` and `change_settings` change a gateway.
 """
 
 import asyncio
@@ -181,6 +181,9 @@ class Gateway:
         #: Upstreams that were added while the server runs.
         self.added: dict[str, UpstreamConfig] = {}
         self._added_models: set[str] = set()
+        self._reserved: dict[str, ModelLocation] = {}  # what names meant before added upstreams listed them, too
+        #: Settings that were changed while the server runs, by upstream and model.
+        self._changed_settings: dict[tuple[str, str], Settings] = {}
         self._aliases = aliases
         self._catalogue = ModelCatalogue({upstream.name: upstream.model_names() for upstream in upstreams}, aliases)
         #: Model that replaces every requested model; empty if there is none.
@@ -225,19 +228,40 @@ class Gateway:
     def add(self, config: UpstreamConfig) -> str:
         """Add an upstream, or replace one that was added for the same URL. Return its name, which may get a suffix.
 
-        All names of models keep their meaning: a model that is served already becomes `upstream:model`.
+        All names of models keep their meaning: a model that is served already becomes `upstream:model`. So does every
+        model if an upstream accepts any name and has listed none; `refresh` asks for the lists.
         """
         name = config.name
         while name in self._configs and (name not in self.added or self.added[name].base_url != config.base_url):
             name += "-2"
+        earlier = {model: self._catalogue.meaning(model, self._model_lists.names()) for model in config.models}
+        self._reserved |= {model: place for model, place in earlier.items() if place and place.upstream != name}
         self.added[name] = self._configs[name] = msgspec.structs.replace(config, name=name)
         self._chains[name] = self._chain(self._configs[name])
-        self._catalogue = ModelCatalogue({each: it.model_names() for each, it in self._configs.items()}, self._aliases)
+        models = {each: it.model_names() for each, it in self._configs.items()}
+        self._catalogue = ModelCatalogue(models, self._aliases, self._reserved)
         self._added_models = {model for model, upstream in self._catalogue.names().items() if upstream in self.added}
         self._connected.pop(name, None)  # its idle connections expire
+        self._clear_caches()
+        return name
+
+    def adopt(self, other: "Gateway") -> None:
+        """Add the upstreams that were added to another gateway, under the same names of models."""
+        self._model_lists = other._model_lists
+        for config in other.added.values():
+            self.add(config)
+
+    def change_settings(self, upstream: str, model: str, settings: Settings) -> None:
+        """Use these settings for a model instead of the configured ones, as long as this gateway is used."""
+        self._changed_settings[upstream, model] = settings
+        self._clear_caches()
+
+    def _settings(self, config: UpstreamConfig, model: str) -> Settings:
+        return self._changed_settings.get((config.name, model)) or config.settings(model)
+
+    def _clear_caches(self) -> None:
         for cache in (self._locations, self._targets, self._recipes, self._makers):
             cache.clear()
-        return name
 
     def _chosen_model(self, requested: str) -> str:
         """Return the model to look up: a fixed one, unless the request names a model of an upstream that was added."""
@@ -363,7 +387,7 @@ class Gateway:
             *parts, probes=probes, probed_upstream=chain[0], learning=learning, interpreter=self._interpreter
         )
         address = UpstreamAddress(config.provider, public_url(config.base_url), config.protocol, location.model)
-        return maker, config.settings(location.model), address, names[0] if alone else ""
+        return maker, self._settings(config, location.model), address, names[0] if alone else ""
 
     def _upstream(self, config: UpstreamConfig, model: str, own_key: Credential | None, header: str) -> Upstream:
         if config.auth == "forward" and own_key is not None:
@@ -380,9 +404,10 @@ class Gateway:
         """Return the upstream connected with the configured key; connect on first use."""
         return self._connected.get(config.name) or self._connected.setdefault(config.name, config.connect(None))
 
-    def check_model(self, model: str, caller: Caller = ANONYMOUS) -> None:
-        """Raise UnknownModel unless an upstream that the caller may use serves the model."""
-        self._locate(self._chosen_model(model), caller)
+    def locate(self, model: str, caller: Caller = ANONYMOUS) -> tuple[UpstreamConfig, str]:
+        """Return the upstream that serves a model for a caller, and the model's name there. Raises UnknownModel."""
+        location = self._locate(self._chosen_model(model), caller)
+        return self._configs[location.upstream], location.model
 
     def models(self, caller: Caller = ANONYMOUS) -> Mapping[str, str]:
         """Map the listed models that the caller may use to their upstreams."""
@@ -418,7 +443,7 @@ class Gateway:
                     self.probes.load(resolved)
                     learned = self.probes.learning.learned(probe_target(resolved))
                 match = self.capabilities.find(config.provider, model, config.base_url, learned)
-                strategy = brief_strategy(match, config.settings(model))
+                strategy = brief_strategy(match, self._settings(config, model))
                 plans.setdefault((strategy.plan, strategy.warning), (strategy, []))[1].append(model)
             for strategy, models in plans.values():
                 yield config, strategy, tuple(models)

@@ -5,24 +5,34 @@ An entry refers to existing objects instead of copying them. Only the messages o
 
 import struct
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
+from typing import Literal, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
 
 from ...config import Secret
+from ...core.text import printable
 from ...core.types import JSONValue, Message, Request, Tool
 from ...engine.planning.strategy import Settings
-from ...engine.turn.trace import Trace
+from ...engine.turn.trace import Trace, count_retries, of_model
 from ..asgi import header
-from ..observe.request_context import RequestContext, Times
+from ..observe.counters import RequestRow, Totals, bucket_of
+from ..observe.logs import redact
+from ..observe.metrics import OFF_RULE, tools_label
+from ..observe.request_context import CLIENT_CLOSED, RequestContext, Times
 from ..proxy.exchange import ExchangeResult, RequestRecord
 from ..proxy.upstream_router import UpstreamAddress
 
 #: Codes of notes on requests whose tools came from memory and not from the body.
 _RECALL_NOTES = frozenset({"tools_recalled", "tools_guessed"})
-_MAX_CLIENT_CHARS = 100
+_MAX_CLIENT_CHARS, _MAX_LABEL_CHARS, _MAX_REDACTED = 100, 100, 4096
+_ERROR = 400  # the lowest HTTP status that is an error
+INVALID = ("invalid", "truncated")  # verdicts on calls that cannot be run
+#: How a request with tools ended: with valid calls or a plain answer as the model gave it at first (`unaided`) or after
+#: repairs, retries or an interpretation (`aided`), or without; empty if there is nothing to judge.
+Success: TypeAlias = Literal["", "unaided", "aided", "failed"]
 #: The changed settings of a request that is not a replay: none.
 _NO_CHANGES: Mapping[str, JSONValue] = {}
 
@@ -87,31 +97,13 @@ def build_entry(
     total, first, added = times
     record = result.record or _refused_record(result)
     # Positional arguments for speed: this call is most of the cost of recording.
+    recalled = recalled_tools(record, result.request) if record.notes else ()
+    request = (record, result.tenant, result.body, result.fields, recalled, began, context.status)
+    seconds = (total, first, result.upstream_seconds, added, result.first_token_seconds, result.held_seconds)
+    origin = (result.tool_seconds, result.provider, result.upstream_protocol, result.secrets, "", _NO_CHANGES, number)
+    upstream = (result.upstream_address, result.settings, result.server_tools)
     return RecordingEntry(
-        record,
-        result.tenant,
-        result.body,
-        result.fields,
-        recalled_tools(record, result.request) if record.notes else (),
-        began,
-        context.status,
-        total,
-        first,
-        result.upstream_seconds,
-        added,
-        result.first_token_seconds,
-        result.held_seconds,
-        result.tool_seconds,
-        result.provider,
-        result.upstream_protocol,
-        result.secrets,
-        "",
-        _NO_CHANGES,
-        number,
-        result.upstream_address,
-        result.settings,
-        result.server_tools,
-        header(context.scope, b"user-agent")[:_MAX_CLIENT_CHARS],
+        *request, *seconds, *origin, *upstream, header(context.scope, b"user-agent")[:_MAX_CLIENT_CHARS]
     )
 
 
@@ -119,6 +111,80 @@ def _refused_record(result: ExchangeResult) -> RequestRecord:
     model = result.request.model if result.request is not None else ""
     trace = Trace("", "", "the request was rejected before it was sent upstream")
     return RequestRecord(result.id, result.client_protocol, model, "", 0, (), result.refusal, trace)
+
+
+def outcome_of(entry: RecordingEntry) -> Literal["answered", "error", "left"]:
+    """Return how a request ended; `left` means that the client disconnected."""
+    if entry.status == CLIENT_CLOSED:
+        return "left"
+    return "error" if entry.record.error or entry.status >= _ERROR else "answered"
+
+
+def success_of(entry: RecordingEntry) -> Success:
+    """Return whether a request with tools ended with valid calls or a plain answer, and whether that took help."""
+    record = entry.record
+    attempts, tools = record.trace.attempts, tools_label(record)
+    if not attempts or tools == "none" or record.trace.rule == OFF_RULE or entry.status == CLIENT_CLOSED:
+        return ""
+    last = attempts[-1]
+    if record.error or last.fault is not None:
+        return "failed"
+    if len(attempts) == 1 and not last.candidates:
+        return "unaided"
+    if any(each.verdict in INVALID for each in last.candidates):
+        return "failed"
+    helped = len(of_model(attempts)) < len(attempts)
+    for attempt in attempts:
+        for each in attempt.candidates:
+            # A model that was given the tools natively may write a call as text, which others pass on as text.
+            foreign = tools == "native" and each.dialect not in ("native", "")
+            helped |= each.verdict == "call" and (foreign or bool(each.notes))
+        helped |= attempt.fault is not None
+    return "aided" if helped else "unaided"
+
+
+def totals_of(entry: RecordingEntry) -> Totals:
+    """Return the numbers of a request for the statistics."""
+    record, outcome, success = entry.record, outcome_of(entry), success_of(entry)
+    attempts, tools = record.trace.attempts, tools_label(record)
+    # Most numbers are zero. Setting only the others takes half the time, which counts for every request.
+    totals = Totals(1, total={bucket_of(entry.total_seconds): 1}, added=round(entry.added_seconds, 6))
+    if tools != "none":
+        setattr(totals, tools, 1)
+        totals.no_call = int(bool(record.trace.why_no_call))
+    if outcome != "answered":
+        setattr(totals, "errors" if outcome == "error" else "disconnected", 1)
+    if success:
+        totals.judged, totals.unaided, totals.successful = 1, int(success == "unaided"), int(success != "failed")
+    if entry.first_token:
+        totals.first_token = {bucket_of(entry.first_token): 1}
+    if len(attempts) > 1:
+        totals.retries = count_retries(attempts)
+    for attempt in attempts:
+        totals.input_tokens += attempt.usage.input_tokens
+        totals.output_tokens += attempt.usage.output_tokens
+        totals.refusals += attempt.fault is not None and attempt.fault.kind == "refusal"
+        calls = [each for each in attempt.candidates if each.verdict == "call"] if attempt.candidates else ()
+        totals.calls += len(calls)
+        totals.repairs += sum(len(each.notes) for each in calls)
+    return totals
+
+
+def request_row(entry: RecordingEntry, model: str, secrets: Iterable[str]) -> RequestRow:
+    """Return the numbers of a request, and its model, client and key without secrets."""
+    hidden = (*secrets, *(secret.reveal() for secret in entry.secrets))
+    names = (_label(model[:_MAX_REDACTED], hidden), _label(client_name(entry.client), hidden), entry.tenant)
+    return RequestRow(entry.started_at, *names, totals_of(entry))
+
+
+def client_name(user_agent: str) -> str:
+    """Return the name of a client: the first word of its user agent."""
+    return "browser" if "Mozilla" in user_agent else user_agent.partition("/")[0].partition(" ")[0]
+
+
+@lru_cache(maxsize=256)
+def _label(text: str, secrets: tuple[str, ...]) -> str:
+    return printable(redact(text, secrets)[:_MAX_LABEL_CHARS])
 
 
 def text_size(entry: RecordingEntry) -> int:

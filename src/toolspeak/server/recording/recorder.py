@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 from itertools import count
-from typing import cast
+from typing import Protocol, cast
 
 import msgspec
 
-from ...core.types import Note, Request, TextPart
+from ...core.types import JSONValue, Note, Request, TextPart
 from ..proxy.exchange import ExchangeResult
 from .entries import RecordingEntry, compress, decompress, pack, text_size
 
@@ -95,8 +95,19 @@ def _count_values(stack: list[object], limit: int) -> int:
     return count
 
 
+class Archive(Protocol):
+    """Redacted views of the requests that were stored permanently. Its methods block."""
+
+    def find(self, beginning: str) -> JSONValue: ...
+
+    def between(self, since: float, until: float) -> Iterator[JSONValue]: ...
+
+
 class Recorder:
-    """In-memory store of the most recent entries. `sink` receives every entry and its size, and must not block."""
+    """In-memory store of the most recent entries.
+
+    `sink` receives every entry and its size, and must not block. `archive` has the entries that the sink has stored.
+    """
 
     def __init__(
         self,
@@ -104,6 +115,7 @@ class Recorder:
         max_bytes: int = MAX_BYTES,
         max_entry_bytes: int = MAX_ENTRY_BYTES,
         sink: Callable[[RecordingEntry, int], None] | None = None,
+        archive: Archive | None = None,
     ) -> None:
         self._entries: OrderedDict[str, tuple[RecordingEntry | bytes, int]] = OrderedDict()
         #: The ids of the entries that are not compressed, oldest first, and their size.
@@ -119,6 +131,7 @@ class Recorder:
         self._max_bytes = max_bytes
         self._max_entry_bytes = max_entry_bytes
         self._sink = sink
+        self.archive = archive
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -199,12 +212,6 @@ class Recorder:
                 self._entries[entry.record.id] = data, share
                 self._bytes += share - size
         self._work = None
-
-    def close(self) -> None:
-        """Close the sink. This may take several seconds."""
-        close = getattr(self._sink, "close", None)
-        if close is not None:
-            close()
 
     def find(self, identifier: str) -> RecordingEntry | None:
         """Return the entry with this id, or None. The caller must check the tenant."""

@@ -1,4 +1,4 @@
-"""Permanent recording: sends entries to the writer process, which renders, redacts and stores them.
+"""Permanent recording: sends entries and statistics to the writer process, which renders, redacts and stores them.
 
 Storing a request takes longer than answering a short one, so a separate process does it. Entries are encoded in groups,
 and a thread sends a batch every half second. Recording must never block a request: if the store is too slow, entries
@@ -17,13 +17,15 @@ import msgspec
 from ...config import Config, Secret
 from ...errors import ToolspeakError
 from ...store import open_recordings
+from ..observe.counters import RequestRow, Statistics
 from .entries import RecordingEntry
 from .recorder import Recorder
 from .writer_process import BatchBuilder, WriteResult, with_length
 
 _log = logging.getLogger("toolspeak.server")
-#: Maximum size of waiting entries in bytes. Beyond this, the store is too slow and entries are dropped.
-_MAX_PENDING_BYTES = 32 * 1024 * 1024
+#: Maximum size of waiting entries, and number of waiting statistics. Beyond these, the store is too slow, and entries
+#: and statistics are dropped.
+_MAX_PENDING_BYTES, _MAX_PENDING_ROWS = 32 * 1024 * 1024, 50_000
 #: Seconds between batches. Sending a large batch costs as much as a small one.
 _BATCH_SECONDS = 0.5
 #: Number of entries to encode together, and the text size that triggers encoding earlier. Encoding entries one by one
@@ -142,6 +144,7 @@ class StoreWriter:
         #: Entries that are not encoded yet; `_pending` contains the encoded ones.
         self._new_entries: list[RecordingEntry] = []
         self._new_size = 0
+        self._statistics: list[RequestRow] = []
         self._pending = BatchBuilder()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -163,6 +166,15 @@ class StoreWriter:
         if len(self._new_entries) >= _ENCODE_COUNT or self._new_size >= _ENCODE_BYTES:
             with self._lock:
                 self._encode()
+        self._notify()
+
+    def add_statistics(self, row: RequestRow) -> None:
+        """Queue the numbers of a request."""
+        if len(self._statistics) < _MAX_PENDING_ROWS:
+            self._statistics.append(row)
+        self._notify()
+
+    def _notify(self) -> None:
         if self._notified:
             return
         self._notified = True
@@ -189,7 +201,7 @@ class StoreWriter:
 
     def _has_pending(self) -> bool:
         with self._lock:
-            return bool(self._new_entries or self._pending)
+            return bool(self._new_entries or self._statistics or self._pending)
 
     def close(self) -> None:
         """Store the remaining entries and stop."""
@@ -216,6 +228,8 @@ class StoreWriter:
             with self._lock:
                 self._encode()
                 batch, self._pending = self._pending, BatchBuilder()
+                batch.statistics = self._statistics[:]
+                del self._statistics[: len(batch.statistics)]
             if batch:
                 try:
                     self._write_batch(batch)
@@ -244,12 +258,16 @@ class StoreWriter:
             self.losses.report()
 
 
-def create_recorder(config: Config, secrets: Callable[[], Iterable[Secret]]) -> Recorder | None:
-    """Create the configured recorder, if any. Raises ToolspeakError if the store cannot be opened."""
-    if config.record == "off":
-        return None
-    if config.record == "memory":
-        return Recorder()
-    open_recordings(config.store)  # fail early and create the tables
+def create_recorder(config: Config, secrets: Callable[[], Iterable[Secret]]) -> tuple[Recorder | None, Statistics]:
+    """Create the configured recorder, if any, and the statistics, which are stored if a store is configured.
+
+    Raises ToolspeakError if the store cannot be opened.
+    """
+    if config.record != "store" and not config.value("store"):
+        return Recorder() if config.record == "memory" else None, Statistics()
+    stored = open_recordings(config.store)  # fail early and create the tables
     process = WriterProcess(config.store)
-    return Recorder(sink=StoreWriter(process.write, secrets, process.end))
+    writer = StoreWriter(process.write, secrets, process.end)
+    parts = (writer, stored) if config.record == "store" else (None, None)
+    recorder = Recorder(sink=parts[0], archive=parts[1]) if config.record != "off" else None
+    return recorder, Statistics(writer.add_statistics, stored.state.get_many, writer.close)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from itertools import pairwise
 from typing import get_args
 
 import msgspec
@@ -10,8 +9,8 @@ import msgspec
 from ...core.parsing.acceptance import Policy
 from ...core.parsing.tool_index import toolkit
 from ...core.types import JSONObject, JSONValue, Tool
-from ...engine.turn.faults import fault_text, reason_text
-from ...engine.turn.trace import AttemptTrace, of_model, was_retried
+from ...engine.turn.faults import RETRY_REASONS, fault_text, reason_text
+from ...engine.turn.trace import AttemptTrace, of_model
 from ...errors import ToolspeakError
 from ..access.limits import read_object
 from ..asgi import header
@@ -21,12 +20,13 @@ from ..proxy.client_protocols import client_protocol
 from ..proxy.exchange import ExchangeResult
 from ..proxy.request_settings import ALLOWED
 from .candidate_spans import Mark, marks_in
-from .entries import RecordingEntry, unpack
+from .entries import INVALID, RecordingEntry, client_name, outcome_of, success_of, totals_of, unpack
 from .listing import NO_HEADLINE, Headline, headline
 from .redaction import parse_body, redact_text, redact_value
 
-_ERROR = 400  # the lowest HTTP status that is an error
-_INVALID = ("invalid", "truncated")  # verdicts on calls that cannot be run
+#: The fields of an entry that hold durations, by their names in views.
+_TIMES = {each.encode_name: each.name for each in msgspec.structs.fields(RecordingEntry) if each.type is float}
+del _TIMES["began"]
 
 
 def summary(entry: RecordingEntry, secrets: Iterable[str] = (), about: Headline = NO_HEADLINE) -> JSONObject:
@@ -41,7 +41,8 @@ def running_summary(
     model = result.request.model if result.request is not None else ""
     seconds, client = round(max(0.0, now - began), 3), header(result.scope, b"user-agent")
     view: JSONObject = {**msgspec.to_builtins(about), "id": result.id, "time": began, "seconds": seconds}
-    view |= {"face": result.client_protocol, "model": model, "user_agent": client}
+    view |= {"face": result.client_protocol, "model": model, "user_agent": client, "tenant": result.tenant}
+    view["client_name"] = client_name(client)
     if result.turn is not None:
         faults = [fault_text(each.fault) for each in result.turn.answered if each.fault is not None]
         view |= {"sent": result.turn.requests_sent, "writing": result.first_token_seconds > 0, "fault": faults[-1:]}
@@ -57,60 +58,25 @@ def _summary(entry: RecordingEntry, about: Headline) -> JSONObject:
     record, trace = entry.record, entry.record.trace
     candidates = [candidate for attempt in trace.attempts for candidate in attempt.candidates]
     calls = [candidate for candidate in candidates if candidate.verdict == "call"]
-    invalid = [candidate for candidate in candidates if candidate.verdict in _INVALID]
+    invalid = [candidate for candidate in candidates if candidate.verdict in INVALID]
+    totals = totals_of(entry)
     rejected = any(attempt.candidates or attempt.fault for attempt in trace.attempts)
-    return {
-        **msgspec.to_builtins(about),
-        "user_agent": entry.client,
-        "tenant": entry.tenant,
-        "number": entry.number,
-        "id": record.id,
-        "time": entry.started_at,
-        "face": record.client_protocol,
-        "model": record.model,
-        "plan": record.plan,
-        "tools": tools_label(record),
-        "status": entry.status,
-        "requests": record.requests,
-        "retries": sum(was_retried(one, two) for one, two in pairwise(of_model(trace.attempts))),
-        "interpretations": len(trace.attempts) - len(of_model(trace.attempts)),
-        "calls": len(calls),
-        "called": [candidate.name for candidate in calls],
-        "invalid": len(invalid),
-        "candidates": len(candidates),
-        "repairs": sum(len(candidate.notes) for candidate in (*calls, *invalid)),
-        "warnings": list(record.warnings),
-        "outcome": _outcome(entry),
-        # A disconnected client is not an error, unless the upstream had already failed.
-        "error": "" if entry.status == CLIENT_CLOSED and not trace.attempts else record.error,
-        "why_no_call": trace.why_no_call,
-        "no_call_code": trace.no_call_code,
-        # Whether a call was missing: it was demanded, or the model wrote something like a call, or refused.
-        "call_likely": bool(trace.why_no_call) and (about.demands_call or rejected),
-        "replay_of": entry.replay_of,
-        "timing": _timing(entry),
-        "input_tokens": sum(attempt.usage.input_tokens for attempt in trace.attempts),
-        "output_tokens": sum(attempt.usage.output_tokens for attempt in trace.attempts),
-    }
-
-
-def _outcome(entry: RecordingEntry) -> str:
-    if entry.status == CLIENT_CLOSED:
-        return "left"
-    return "error" if entry.record.error or entry.status >= _ERROR else "answered"
-
-
-def _timing(entry: RecordingEntry) -> JSONObject:
-    seconds = {
-        "whole": entry.total_seconds,
-        "first": entry.first_byte_seconds,
-        "waited": entry.upstream_seconds,
-        "added": entry.added_seconds,
-        "first_token": entry.first_token,
-        "held": entry.held_seconds,
-        "tooled": entry.tool_seconds,
-    }
-    return {name: round(value, 6) for name, value in seconds.items()}
+    view: JSONObject = {**msgspec.to_builtins(about), "id": record.id, "number": entry.number, "time": entry.started_at}
+    view |= {"user_agent": entry.client, "client_name": client_name(entry.client), "tenant": entry.tenant}
+    view |= {"face": record.client_protocol, "model": record.model, "plan": record.plan, "tools": tools_label(record)}
+    view |= {"status": entry.status, "requests": record.requests, "retries": totals.retries}
+    view["interpretations"] = len(trace.attempts) - len(of_model(trace.attempts))
+    view |= {"calls": len(calls), "called": [candidate.name for candidate in calls], "invalid": len(invalid)}
+    view["candidates"] = len(candidates)
+    view["repairs"] = sum(len(candidate.notes) for candidate in (*calls, *invalid))
+    view |= {"warnings": list(record.warnings), "outcome": outcome_of(entry), "success": success_of(entry)}
+    # A disconnected client is not an error, unless the upstream had already failed.
+    view["error"] = "" if entry.status == CLIENT_CLOSED and not trace.attempts else record.error
+    view |= {"why_no_call": trace.why_no_call, "no_call_code": trace.no_call_code, "replay_of": entry.replay_of}
+    # Whether a call was missing: it was demanded, or the model wrote something like a call, or refused.
+    view["call_likely"] = bool(trace.why_no_call) and (about.demands_call or rejected)
+    view["timing"] = {name: round(getattr(entry, field), 6) for name, field in _TIMES.items()}
+    return view | {"input_tokens": totals.input_tokens, "output_tokens": totals.output_tokens}
 
 
 def detail(entry: RecordingEntry, secrets: Iterable[str] = ()) -> JSONValue:
@@ -126,6 +92,7 @@ def detail(entry: RecordingEntry, secrets: Iterable[str] = ()) -> JSONValue:
     # The settings that a replay may change.
     view["settings"] = entry.settings and {name: getattr(entry.settings, name) for name in ALLOWED}
     view["server_tools"] = redact_value(msgspec.to_builtins(entry.server_tools), hidden)
+    view["notes"] = [{**note, "why": RETRY_REASONS.get(note["code"], "")} for note in view["notes"]]
     trace = entry.record.trace
     policy: Policy = trace.policy if trace.policy in get_args(Policy) else "standard"  # type: ignore[assignment]
     tools = _tools(entry) if any(map(_has_candidates, trace.attempts)) else ()

@@ -1,10 +1,10 @@
-"""Writer process: renders, redacts and stores recorded requests outside the server process.
+"""Writer process: renders, redacts and stores recorded requests and their statistics outside the server process.
 
 Each server worker starts one, so recording does not slow down requests. Its input consists of frames: four bytes of
 length, one letter for the kind, then the content. The first frame is only the URL of the store. A batch is a series of
-entry frames and an end frame with the secrets to redact; the reply to each batch is one line of JSON. The process ends
-at the end of its input. It ignores signals, because a signal to the whole process group must not stop it before
-everything is written.
+entry frames, a frame of statistics and an end frame with the secrets to redact; the reply to each batch is one line of
+JSON. The process ends at the end of its input. It ignores signals, because a signal to the whole process group must not
+stop it before everything is written.
 """
 
 import json
@@ -14,6 +14,8 @@ import struct
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import partial
+from itertools import count
 from typing import BinaryIO
 
 import msgspec
@@ -21,27 +23,29 @@ import msgspec
 from ...config import Secret
 from ...core.types import JSONObject, JSONValue
 from ...errors import ToolspeakError
+from ..observe.counters import MAX_PERIODS, PERIODS, RequestRow, add_to_period, periods_of
 from .entries import RecordingEntry, encode_entries, text_size
 
 #: Header of a frame: its length, without and with the letter for the kind.
 _SIZE, _HEAD = struct.Struct(">I"), struct.Struct(">Ic")
 #: Frame kinds.
-_ENTRIES, _JSON_ENTRY, _END = b"e", b"j", b"."
+_ENTRIES, _JSON_ENTRY, _STATISTICS, _END = b"e", b"j", b"s", b"."
 _NICENESS = 5  # niceness of this process: the server has priority where cores are scarce
 
 RecordingRow = tuple[str, str, JSONValue]  # a stored request: its id, its model and its detail view
 
 
 class Batch(msgspec.Struct):
-    """A batch of entries; entries that cannot be encoded as MessagePack arrive as rendered JSON."""
+    """A batch of entries and statistics; entries that cannot be encoded as MessagePack arrive as rendered JSON."""
 
     secrets: list[str] = []
     entries: list[msgspec.Raw] = []
     json_entries: list[bytes] = []
+    statistics: list[RequestRow] = []
 
 
 class WriteResult(msgspec.Struct, frozen=True):
-    """The number of stored entries in a batch, and the reason why others were not stored."""
+    """The number of stored requests in a batch, and the reason why others were not stored."""
 
     stored: int = msgspec.field(name="kept")
     problem: str = ""
@@ -49,6 +53,7 @@ class WriteResult(msgspec.Struct, frozen=True):
 
 _entry_decoder = msgspec.msgpack.Decoder(RecordingEntry, dec_hook=lambda kind, value: Secret(value))
 _raw_entries = msgspec.msgpack.Decoder(list[msgspec.Raw])
+_row_decoder = msgspec.msgpack.Decoder(list[RequestRow])
 
 
 class BatchBuilder:
@@ -59,9 +64,11 @@ class BatchBuilder:
         self._unencodable: list[RecordingEntry] = []
         self._count = 0
         self.size = 0  # size in bytes
+        self.statistics: list[RequestRow] = []
 
     def __len__(self) -> int:
-        return self._count
+        """Return the number of requests: entries and statistics are of the same ones."""
+        return max(self._count, len(self.statistics))
 
     def add(self, entries: list[RecordingEntry]) -> None:
         try:
@@ -83,7 +90,8 @@ class BatchBuilder:
         json_entries = [
             with_length(_JSON_ENTRY + json.dumps(_view(entry, secrets)).encode()) for entry in self._unencodable
         ]
-        return [*self._encoded, *json_entries, with_length(_END + msgspec.json.encode(secrets))]
+        statistics = [with_length(_STATISTICS + msgspec.msgpack.encode(self.statistics))] if self.statistics else []
+        return [*self._encoded, *json_entries, *statistics, with_length(_END + msgspec.json.encode(secrets))]
 
 
 def _view(entry: RecordingEntry, secrets: list[str]) -> JSONObject:
@@ -93,7 +101,6 @@ def _view(entry: RecordingEntry, secrets: list[str]) -> JSONObject:
 
 
 def with_length(frame: bytes) -> bytes:
-    """Prefix a frame with its length."""
     return _SIZE.pack(len(frame)) + frame
 
 
@@ -106,6 +113,8 @@ def read_batches(source: BinaryIO) -> Iterator[Batch]:
                 batch.entries += _raw_entries.decode(frame[1:])
             case b"j":
                 batch.json_entries.append(frame[1:])
+            case b"s":
+                batch.statistics = _row_decoder.decode(frame[1:])
             case _:
                 batch.secrets = msgspec.json.decode(frame[1:])
                 yield batch
@@ -121,7 +130,11 @@ def _read_frames(source: BinaryIO) -> Iterator[bytes]:
         yield frame
 
 
-def write_batch(batch: Batch, store: Callable[[Iterable[RecordingRow]], None]) -> WriteResult:
+def write_batch(
+    batch: Batch,
+    store: Callable[[Iterable[RecordingRow]], None],
+    store_statistics: Callable[[list[RequestRow]], None] = lambda rows: None,
+) -> WriteResult:
     """Store a batch. An entry that cannot be rendered does not affect the others."""
     rows: list[RecordingRow] = []
     problems: list[str] = []
@@ -133,9 +146,11 @@ def write_batch(batch: Batch, store: Callable[[Iterable[RecordingRow]], None]) -
     rows += [_row(msgspec.json.decode(text)) for text in batch.json_entries]
     try:
         store(rows)
+        if batch.statistics:
+            store_statistics(batch.statistics)
     except ToolspeakError as error:
         return WriteResult(0, str(error))
-    return WriteResult(len(rows), problems[0] if problems else "")
+    return WriteResult(len(rows) if problems else max(len(rows), len(batch.statistics)), "".join(problems[:1]))
 
 
 def _row(view: JSONObject) -> RecordingRow:
@@ -151,8 +166,16 @@ def main(source: BinaryIO, output: BinaryIO) -> None:
     if opening is None:
         return
     recordings = open_recordings(opening.decode())
+    # A transaction may be repeated although it was committed. The writer and the number of the batch tell.
+    writer, numbers = os.urandom(4).hex(), count()
+
+    def store_statistics(rows: list[RequestRow]) -> None:
+        update = partial(add_to_period, writer=writer, batch=next(numbers))
+        for seconds in PERIODS:
+            recordings.state.update(periods_of(rows, seconds), update, seconds * MAX_PERIODS)
+
     for batch in read_batches(source):
-        result = write_batch(batch, recordings.add_all)
+        result = write_batch(batch, recordings.add_all, store_statistics)
         output.write(msgspec.json.encode(result) + b"\n")
         output.flush()
 

@@ -1,11 +1,11 @@
 """The JSON API of the web page: recorded requests, models, metrics, sessions, evaluation results, connections.
 
-Each page of `routes` has one handler, and none executes a tool. With several workers, results cover all of them.
+The method `page_NAME` handles the page NAME of `routes.toml`; none executes a tool. With several workers, results cover
+all of them.
 """
 
 import asyncio
-import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias, get_args
@@ -16,14 +16,17 @@ import msgspec
 from ...client_settings.table import ANY_KEY, ServerAddress, clients
 from ...config import Secret
 from ...core.parsing.acceptance import Policy
-from ...core.types import JSONObject, JSONValue
+from ...core.types import JSONObject, JSONValue, is_object
 from ...dialects.registry import DIALECTS
 from ...engine.planning.strategy import Emulation, Mode
 from ...errors import UsageError
+from ...evaluation.builtin import Builtin, judge_json
+from ...runtime.turn import EngineTurn
 from ..access.auth import Caller
 from ..access.limits import read_object
 from ..asgi import Receive, Scope, header, read_body
-from ..observe.counters import MinuteRow, MinuteSeries, merge_rows
+from ..observe.counters import Groups, Statistics, StatisticsQuery, add_groups, read_query
+from ..proxy.request_settings import merge_settings
 from ..proxy.upstream_router import Gateway
 from ..recording.recorder import Recorder
 from ..recording.replay import replay_import
@@ -53,51 +56,33 @@ class PageApi:
         self,
         gateway: Callable[[], Gateway],
         recorder: Recorder | None,
-        series: MinuteSeries,
+        statistics: Statistics,
         secrets: Callable[[], Iterable[Secret]] = tuple,
         store: str = "",
         others: AskWorkers = no_other_workers,
         keep_secret: Callable[[Secret], None] = lambda secret: None,
+        key_names: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         self._others = others
+        self._has_workers = others is not no_other_workers
         self._connect_api = ConnectApi(gateway, keep_secret)
         self._gateway = gateway
         self._recording = recorder is not None
         self._requests = RequestsApi(gateway, recorder, secrets, others)
-        self._minutes = series
+        self._statistics, self._key_names = statistics, key_names
         self._models = ModelsApi(gateway)
         self._has_store, self._sessions = bool(store), SessionsApi(store)
-        self._pages: dict[str, _Handler] = {
-            "about": self._about,
-            "evaluations": self._evaluations,
-            "probe": self._probe,
-            "profiles": self._profiles,
-            "record": lambda route, caller, scope, receive: self._requests.detail(str(route.fields["id"]), caller),
-            "records": lambda route, caller, scope, receive: self._requests.list_requests(_query(scope)),
-            "replay": self._replay,
-            "series": self._series,
-            "clients": self._clients,
-            "connection": self._connection,
-            "connection_check": self._check_connection,
-            "connection_use": lambda route, caller, scope, receive: self._connect_api.use(caller),
-            "import": self._import,
-            "chats": self._chats,
-            "chat": self._chat,
-            "chat_kept": self._save_chat,
-            "chat_renamed": self._rename_chat,
-            "chat_removed": self._remove_chat,
-            "server_tools": self._server_tools,
-        }
 
     def find(self, page: str) -> _Handler | None:
         """Return the handler of a page, or None. A handler returns None if its object does not exist."""
-        return self._pages.get(page)
+        return getattr(self, f"page_{page}", None)
 
     async def answer_worker(self, what: str, about: JSONObject) -> JSONValue:
         """Answer a query from another worker; return None if there is no result."""
         match what:
-            case "series":
-                return msgspec.to_builtins(self._minutes.rows(time.time()))
+            case "statistics":
+                query = msgspec.convert(about, StatisticsQuery)
+                return msgspec.to_builtins(await asyncio.to_thread(self._statistics.summarize, query), str_keys=True)
             case "probe":
                 return self._models.progress()
             case _:
@@ -108,7 +93,7 @@ class PageApi:
         await self._connect_api.close()
         self._sessions.close()
 
-    async def _about(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+    async def page_about(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
         from ... import __version__
 
         gateway = self._gateway()
@@ -116,79 +101,129 @@ class PageApi:
         kinds = {"modes": get_args(Mode), "plans": get_args(Emulation), "policies": get_args(Policy)}
         names = {"models": gateway.models(caller), **kinds, "dialects": DIALECTS}
         lists = {name: list(values) for name, values in names.items()}
-        return {"version": __version__, "recording": self._recording, "keeping": self._has_store, **lists}
+        about = {"recording": self._recording, "keeping": self._has_store, "workers": self._has_workers}
+        return {"version": __version__, **about, **lists}
 
-    async def _replay(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+    async def page_record(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+        return await self._requests.detail(str(route.fields["id"]), caller)
+
+    async def page_records(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+        return await self._requests.list_requests(_query(scope))
+
+    async def page_replay(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
         changes = read_object(await read_body(scope, receive, _MAX_BODY_BYTES))
         return await self._requests.replay(str(route.fields["id"]), caller, changes)
 
-    async def _profiles(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+    async def page_profiles(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
         profiles = await self._models.profiles(caller)
         others, _ = await self._others("probe", {})
         return profiles | {"probe": latest([profiles["probe"], *others])}
 
-    async def _probe(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+    async def page_probe(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
         model = read_object(await read_body(scope, receive, _MAX_BODY_BYTES)).get("model")
         if not isinstance(model, str) or not model:
             raise UsageError("`model` must be a model name")
         return self._models.probe(model, caller)
 
-    async def _series(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
-        others, late = await self._others("series", {})
-        rows = [self._minutes.rows(time.time()), *(msgspec.convert(each, tuple[MinuteRow, ...]) for each in others)]
-        return {"rows": msgspec.to_builtins(merge_rows(rows)), "late": late}
+    async def page_statistics(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+        query, statistics = read_query(_query(scope)), self._statistics
+        others, late = list[JSONValue](), 0
+        if statistics.stored is None:  # otherwise, the store has the numbers of all workers
+            others, late = await self._others("statistics", msgspec.to_builtins(query))
+        summary = await asyncio.to_thread(statistics.summarize, query)
+        for each in others:
+            add_groups(summary, msgspec.convert(each, Groups, str_keys=True))
+        about = {"key_names": await asyncio.to_thread(self._key_names), "stored": statistics.stored is not None}
+        about |= {"since": query.since, "until": query.until, "width": query.width, "late": late}
+        return about | {"groups": msgspec.to_builtins(summary, str_keys=True)}
 
-    async def _connection(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+    async def page_connection(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
         own_port = (scope.get("server") or ("", 0))[1]
         servers = await find_local(self._gateway().capabilities, own_port) if "find" in _query(scope) else []
         local = [{"provider": each.provider, "url": each.base_url, "models": [*each.models[:3]]} for each in servers]
         return self._connect_api.state | {"local": local}
 
-    async def _check_connection(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
-        if self._others is not no_other_workers:
+    async def page_connection_check(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+        if self._has_workers:
             hint = "add the upstream to the configuration"
             raise UsageError("a server with several workers cannot connect a model while it runs", hint=hint)
-        return await self._connect_api.start(read_object(await read_body(scope, receive, _MAX_BODY_BYTES)))
+        return await self._connect_api.start(read_object(await read_body(scope, receive, _MAX_BODY_BYTES)), scope)
 
-    async def _clients(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+    async def page_connection_use(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+        return await self._connect_api.use(caller)
+
+    async def page_default(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+        body = read_object(await read_body(scope, receive, _MAX_BODY_BYTES))
+        model, changes = body.get("model"), body.get("settings")
+        if not isinstance(model, str) or not is_object(changes):
+            raise UsageError("`model` must be a model name, and `settings` an object")
+        config, name = self._gateway().locate(model, caller)
+        if not self._has_workers:  # the other workers would keep the configured settings
+            settings = merge_settings(config.settings(name), changes)
+            self._gateway().change_settings(config.name, name, settings)
+        return {"model": f"{config.provider}:{name}", "changed": not self._has_workers}
+
+    async def page_clients(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
         url = f"{scope.get('scheme', 'http')}://{header(scope, b'host')}"
         key = ANY_KEY if caller.keyless_server else "YOUR_TOOLSPEAK_KEY"
         server = ServerAddress(url, _query(scope).get("model") or "MODEL", key).checked()
         return {name: msgspec.to_builtins(server.settings_for(row)) for name, row in clients().items()}
 
-    async def _import(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+    async def page_import(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
         body = read_object(await read_body(scope, receive, _MAX_IMPORT_BYTES))
         # In a thread, because parsing may take long enough to delay other streams.
         return await asyncio.to_thread(asyncio.run, replay_import(body))
 
-    async def _chats(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+    async def page_prepare(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+        """Let the embedded model read the tools of a chat before the first question."""
+        from ...protocols.openai_chat import decode_request
+
+        request, gateway = decode_request(await read_body(scope, receive, _MAX_CHAT_BYTES)), self._gateway()
+        with gateway.lease():
+            planned = await gateway.make_turn(gateway.target(request, caller), request, caller)
+            if isinstance(planned.turn, EngineTurn):
+                await planned.turn.read_ahead()
+        return {}
+
+    async def page_chats(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
         return await asyncio.to_thread(self._sessions.list_sessions, owner_of(caller), _query(scope).get("text", ""))
 
-    async def _chat(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+    async def page_chat(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
         return await asyncio.to_thread(self._sessions.read, owner_of(caller), str(route.fields["id"]))
 
-    async def _save_chat(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+    async def page_chat_kept(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
         body = await read_body(scope, receive, _MAX_CHAT_BYTES)
         return await self._sessions.save(owner_of(caller), read_object(body))
 
-    async def _rename_chat(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+    async def page_chat_renamed(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
         title = read_object(await read_body(scope, receive, _MAX_BODY_BYTES)).get("title")
         return await asyncio.to_thread(self._sessions.rename, owner_of(caller), str(route.fields["id"]), title)
 
-    async def _remove_chat(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+    async def page_chat_removed(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
         return await asyncio.to_thread(self._sessions.remove, owner_of(caller), str(route.fields["id"]))
 
-    async def _server_tools(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+    async def page_server_tools(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
         gateway = self._gateway()
         loop = gateway.server_tools(caller)
         if loop is None:
             return {"tools": [], "why": _NO_PAGE_ACCESS if gateway.runs_server_tools else ""}
         with gateway.lease():
             await loop.prepare()
-        fields = ("name", "description", "side_effects")
+        fields = ("name", "description", "parameters", "side_effects")
         return {"tools": [{name: getattr(each, name) for name in fields} for each in loop.offered()], "why": ""}
 
-    async def _evaluations(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+    async def page_suite(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+        """Return the built-in suite, or check the one that was sent."""
+        suite = Builtin(text=await read_body(scope, receive, _MAX_IMPORT_BYTES))
+        return msgspec.to_builtins(suite.file)
+
+    page_suite_check = page_suite
+
+    async def page_judgement(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+        # In a thread, because calls and expected calls are matched in every order.
+        return await asyncio.to_thread(judge_json, read_object(await read_body(scope, receive, _MAX_IMPORT_BYTES)))
+
+    async def page_evaluations(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
         return {"evaluations": await asyncio.to_thread(_read_results)}
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from itertools import chain
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -20,13 +20,16 @@ from ...doctor import PATIENCE, CheckResult, DoctorTarget, examine
 from ...engine.planning.capabilities import Capabilities
 from ...errors import ConfigError, ToolspeakError, UpstreamError, UsageError
 from ...runtime.model_resolution import codec_of
-from ...upstreams.codecs import resolve_endpoint
+from ...runtime.probe_cache import ProbeTarget, is_due
+from ...upstreams.codecs import resolve_endpoint, split_method
 from ...upstreams.http.address import parse_base_url
 from ...upstreams.http.connection import Timeouts
 from ...upstreams.http.retry import Retry
 from ...upstreams.http.thin_transport import MAX_NAME_CHARS, HttpUpstream
 from ...upstreams.ssrf_guard import is_metadata
 from ..access.auth import Caller
+from ..access.origin_guard import is_loopback
+from ..asgi import Scope, header
 from ..proxy.upstream_router import Gateway, UpstreamConfig
 
 _log = logging.getLogger("toolspeak.server")
@@ -51,6 +54,9 @@ class Address(NamedTuple):
     provider: str
     key: Secret = Secret()
     models: tuple[str, ...] = ()
+    #: What is there: an API that lists models, one that asks for a key, another server, or nothing that answers.
+    finding: Literal["models", "key", "server", ""] = ""
+    problem: UpstreamError | None = None  # why the models could not be listed
 
     def open(self, timeouts: Timeouts | None = None, retry: Retry | None = None) -> HttpUpstream:
         about = (self.base_url, self.key.reveal(), self.protocol, timeouts)
@@ -86,7 +92,7 @@ class ConnectApi:
         self._address: Address | None = None
         self.state: JSONObject = {}
 
-    async def start(self, fields: JSONObject) -> JSONObject:
+    async def start(self, fields: JSONObject, scope: Scope) -> JSONObject:
         """Start to check a model; a check that is running ends. Raises UsageError if the request is invalid."""
         try:
             wish = msgspec.convert(fields, _Wish)
@@ -95,6 +101,7 @@ class ConnectApi:
             same = None if url else self._address
             capabilities = self._gateway().capabilities
             addresses = [same] if same else find_addresses(capabilities, url, wish.provider, key)
+            refuse_own(addresses[0].base_url, scope)
         except (msgspec.ValidationError, ConfigError) as error:
             raise UsageError(f"invalid request: {error}") from None
         if len(wish.model) > MAX_NAME_CHARS or not wish.model.isprintable() or "*" in wish.model:
@@ -112,7 +119,8 @@ class ConnectApi:
             self._address = address = await detect(addresses)
             model = model or default_model(address.models)
             place = {"url": redacted_url(address.base_url), "protocol": address.protocol, "provider": address.provider}
-            state |= {**place, "model": model, "models": list(address.models)}
+            state |= {**place, "finding": address.finding, "model": model, "models": list(address.models)}
+            state["probes"] = self._is_probed(address, model)
             async for result in examine(self._target(address, model), partial(state.__setitem__, "checking")):
                 checks.append(msgspec.to_builtins(result))
         except Exception:
@@ -127,6 +135,12 @@ class ConnectApi:
         about = (provider, provider, model, address.base_url, address.protocol, address.open(_TIMEOUTS, Retry(most=0)))
         return DoctorTarget(*about, gateway.settings(f"{provider}:{model}"), gateway.capabilities, bool(address.key))
 
+    def _is_probed(self, address: Address, model: str) -> bool:
+        """Whether the model will be probed in the background once it is used."""
+        gateway, target = self._gateway(), ProbeTarget(address.provider, model, address.base_url)
+        settings = gateway.settings(f"{address.provider}:{model}")
+        return gateway.probes is not None and is_due(settings, gateway.capabilities.find(*target), target)
+
     async def use(self, caller: Caller) -> JSONObject:
         """Serve the models at the address that was checked. Return the name under which clients request the model."""
         address, model = self._address, str(self.state.get("model", ""))
@@ -139,6 +153,7 @@ class ConnectApi:
         config = UpstreamConfig(
             *about, lambda _: address.open(), lambda each: self._gateway().settings(f"{provider}:{each}"), models=models
         )
+        await self._gateway().refresh()  # a name that another upstream lists keeps its meaning
         name = self._gateway().add(config)
         _log.info("upstream `%s` added", name)
         is_listed = self._gateway().models(caller).get(model) == name
@@ -164,33 +179,45 @@ async def find_local(capabilities: Capabilities, own_port: int = 0) -> list[Addr
     return [*chain.from_iterable(await asyncio.gather(*(look(url, name) for url, name in others.items())))]
 
 
+def refuse_own(url: str, scope: Scope) -> None:
+    """Raise UsageError if a URL leads to the server that received this request."""
+    base, (own_host, own_port) = parse_base_url(url), scope.get("server") or ("", 0)
+    here = is_loopback(base.host) or base.host in (own_host, "0.0.0.0", "::")
+    same_host = base.authority == header(scope, b"host") and not is_loopback(base.host)
+    if same_host or (here and base.port == own_port):
+        raise UsageError("this is the address of toolspeak itself", hint="enter the address of a model server")
+
+
 def find_addresses(capabilities: Capabilities, url: str, provider: str, key: Secret) -> list[Address]:
     """Return the ways to reach a URL, the likeliest first. Raises ConfigError or UsageError if it must not be used."""
+    url, method_protocol = split_method(url)
     base = parse_base_url(url)
     if is_metadata(base.host):
         raise UsageError("this address belongs to the metadata service of a cloud and is not allowed")
     row = capabilities.provider(provider) or capabilities.provider_at(url)
-    first = codec_of(row.protocol) if row is not None else "openai_chat"
+    usual = codec_of(row.protocol) if row is not None else "openai_chat"
     addresses: list[Address] = []
-    for protocol in dict.fromkeys((first, "openai_chat", "ollama", "anthropic", "gemini")):
-        name = row.name if row is not None and protocol == first else protocol.partition("_")[0]
-        base_url = f"{url}/v1" if protocol.startswith("openai") and not base.path else url
+    for protocol in dict.fromkeys((method_protocol or usual, usual, "openai_chat", "ollama", "anthropic", "gemini")):
+        name = row.name if row is not None and protocol == usual else protocol.partition("_")[0]
+        base_url = f"{url}/v1" if protocol.startswith("openai") and not (base.path or method_protocol) else url
         with suppress(ConfigError):  # the URL ends with a method of another protocol
-            resolve_endpoint(base_url, protocol)
-            addresses.append(Address(base_url, protocol, name, key))
+            addresses.append(Address(resolve_endpoint(base_url, protocol)[0].url, protocol, name, key))
     return addresses
 
 
 async def detect(addresses: list[Address]) -> Address:
     """Return the first address that lists models, else one that asks for a key, else the likeliest."""
     results = await asyncio.gather(*(address.look() for address in addresses), return_exceptions=True)
-    denied: list[Address] = []
+    failed: list[Address] = []
     for address, result in zip(addresses, results, strict=True):
         if not isinstance(result, BaseException):
-            return address._replace(models=result)
-        if isinstance(result, UpstreamError) and result.upstream_status in (401, 403):
-            denied.append(address)
-    return [*denied, *addresses][0]
+            return address._replace(models=result, finding="models" if result else "server")
+        failed.append(address._replace(problem=result if isinstance(result, UpstreamError) else None))
+    statuses = [each.problem.upstream_status if each.problem is not None else 0 for each in failed]
+    denied = next((each for each, status in zip(failed, statuses, strict=True) if status in (401, 403)), None)
+    if denied is not None:
+        return denied._replace(finding="key")
+    return failed[0]._replace(finding="server" if any(statuses) else "")
 
 
 def default_model(models: tuple[str, ...]) -> str:

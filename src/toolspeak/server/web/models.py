@@ -56,17 +56,15 @@ class ModelsApi:
         stored = gateway.probes.stored(resolved) if gateway.probes is not None else None
         planned = plan(Request(name, (), _ANY_TOOL), lookup, settings)
         profile: JSONObject = msgspec.to_builtins(lookup.profile)
-        url = redacted_url(resolved.base_url)
-        place = {"name": name, "provider": resolved.provider, "base_url": url, "protocol": resolved.protocol}
+        findings: JSONValue = msgspec.to_builtins(stored.verdict.findings) if stored is not None else []
+        place = {"name": name, "upstream": target.upstream, "protocol": resolved.protocol}
+        place |= {"provider": resolved.provider, "base_url": redacted_url(resolved.base_url)}
         reasons = {"rule": lookup.rule, "why": lookup.why, "plan": planned.kind, "plan_why": planned.why}
         # Fields that differ from the profile of an unknown model.
         special = [field for field, value in profile.items() if value != _DEFAULT_PROFILE[field]]
-        probed: JSONObject = {"measured": 0, "findings": []}
-        if stored is not None:
-            probed = {"measured": stored.measured, "findings": msgspec.to_builtins(stored.verdict.findings)}
-        learned = use.summary() if use is not None else ""
         planning = {"mode": settings.mode, "dialect": settings.dialect, "profile": profile, "special": special}
-        return {**place, **reasons, **planning, **probed, "learned": learned}
+        probed: JSONObject = {"measured": stored.measured if stored is not None else 0, "findings": findings}
+        return {**place, **reasons, **planning, **probed, "learned": use.summary() if use is not None else ""}
 
     def progress(self) -> JSONObject:
         return dict(self._progress)

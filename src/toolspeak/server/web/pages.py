@@ -8,7 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 from urllib.parse import parse_qs
 
 import msgspec
@@ -138,11 +138,9 @@ class Pages:
         return make(route, caller, await read_body(scope, receive)) if make is not None else None
 
     async def _begin_session(self, scope: Scope, receive: Receive, send: Send) -> None:
-        body = await read_body(scope, receive, _MAX_CODE_BYTES)
-        try:
-            code = msgspec.json.decode(body, type=_LoginCode).code
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            raise UsageError("`code` must be a sign-in code or an admin key", hint='send {"code": "..."}') from None
+        code = read_object(await read_body(scope, receive, _MAX_CODE_BYTES)).get("code")
+        if not isinstance(code, str):
+            raise UsageError("`code` must be a sign-in code or an admin key", hint='send {"code": "..."}')
         session = self._access.begin_session(code.strip())
         _log.info("login session started")
         await respond(send, 200, b"{}", headers=[(b"set-cookie", _cookie(session, int(SESSION_SECONDS), scope))])
@@ -179,11 +177,7 @@ class Pages:
         return _request_tokens(fields)
 
     def _check_model(self, name: JSONValue, caller: Caller) -> None:
-        self._gateway().check_model(name if isinstance(name, str) else "", caller)
-
-
-class _LoginCode(msgspec.Struct, frozen=True):
-    code: str
+        self._gateway().locate(name if isinstance(name, str) else "", caller)
 
 
 def _cookie(session: str, seconds: int, scope: Scope) -> bytes:
@@ -318,33 +312,28 @@ def _item(response: str, number: int, value: JSONValue) -> JSONObject:
     return item
 
 
-class _StaticFile(NamedTuple):
-    kind: bytes
-    data: bytes
-    tag: bytes
-
-
 @cache
-def _static_files() -> dict[str, _StaticFile]:
-    files: dict[str, _StaticFile] = {}
+def _static_files() -> dict[str, tuple[bytes, bytes, bytes]]:
+    """Return the content type, the data and the tag of each static file."""
+    files: dict[str, tuple[bytes, bytes, bytes]] = {}
     for path in sorted(_STATIC_FOLDER.iterdir()):
         if kind := _CONTENT_TYPES.get(path.suffix):
             data = path.read_bytes()
-            files[path.name] = _StaticFile(kind, data, f'"{hashlib.sha256(data).hexdigest()[:32]}"'.encode())
+            files[path.name] = (kind, data, f'"{hashlib.sha256(data).hexdigest()[:32]}"'.encode())
     return files
 
 
 async def _send_file(name: str, scope: Scope, send: Send) -> bool:
     """Send a static file; return False if it does not exist."""
-    file = _static_files().get(name)
-    if file is None:
+    if name not in _static_files():
         return False
-    headers = [*_STATIC_HEADERS, (b"etag", file.tag)]
-    if header(scope, b"if-none-match").encode("latin-1") == file.tag:
+    kind, data, tag = _static_files()[name]
+    headers = [*_STATIC_HEADERS, (b"etag", tag)]
+    if header(scope, b"if-none-match").encode("latin-1") == tag:
         await send({"type": "http.response.start", "status": 304, "headers": headers})
         await send({"type": "http.response.body", "body": b""})
     else:
-        await respond(send, 200, file.data, file.kind, headers)
+        await respond(send, 200, data, kind, headers)
     return True
 
 

@@ -8,7 +8,8 @@ import asyncio
 import os
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeAlias
@@ -18,6 +19,7 @@ import msgspec
 from ...config import Secret
 from ...core.types import JSONObject, JSONValue
 from ...engine.turn.trace import Trace
+from ...errors import StoreError, ToolspeakError
 from ..access.auth import Caller
 from ..asgi import header
 from ..proxy.exchange import ExchangeResult, RequestRecord
@@ -30,6 +32,10 @@ from ..recording.views import detail, hidden_texts, running_summary, summary
 
 _MAX_LINES = 2000  # maximum number of requests in a list: as many as one recorder keeps
 _MAX_RUNNING = 100
+#: How much later than its beginning a request may have been stored.
+_STORED_LATER_SECONDS = 3600.0
+#: The parts of a request's view that its line in a list lacks.
+_DETAILS = frozenset(("changed", "client", "protocol", "server_tools", "settings", "trace", "upstream"))
 #: The part of a mark for one worker: its process id and an entry number. A mark has at most 256 of them.
 _MARK_PART = re.compile(r"([0-9]{1,15})\.([0-9]{1,15})")
 _MAX_MARK_CHARS = 256 * 24
@@ -80,12 +86,15 @@ class RequestsApi:
         workers = [own, *(msgspec.convert(each, _WorkerRequests) for each in others)]
         lines = [each for one in workers for each in one.requests]
         running = [each for one in workers for each in one.running]
+        if not mark:
+            lines += await self._stored_requests(query, {each["id"] for each in lines})
         if len(workers) > 1:
             lines.sort(key=lambda each: each["time"] + each["timing"]["whole"], reverse=True)
             running.sort(key=lambda each: each["time"], reverse=True)
         reached = (before if late else {}) | {one.worker: one.newest for one in workers}
         mark = ",".join(f"{worker}.{number}" for worker, number in reached.items())
         listed: JSONObject = {"requests": list(lines[:_MAX_LINES]), "running": list(running[:_MAX_RUNNING])}
+        listed["unread"] = [term.unread for term in parse_query(query) if term.unread]
         return {**listed, "recording": True, "late": late, "next": mark}
 
     async def detail(self, identifier: str, caller: Caller) -> JSONValue:
@@ -93,7 +102,32 @@ class RequestsApi:
         if self.recorder is None:
             return None
         about = _query(identifier, caller)
-        return await self._own_detail(about) or await self._ask_others("whole", about)
+        view = await self._own_detail(about) or await self._ask_others("whole", about)
+        archive = self.recorder.archive
+        if view is not None or archive is None:
+            return view
+        with suppress(ToolspeakError):  # several begin like this, or the store is not available
+            stored = await asyncio.to_thread(archive.find, identifier)
+            if stored and stored["id"] == identifier and (caller.admin or stored["tenant"] in caller.tenants()):
+                return stored
+        return None
+
+    async def _stored_requests(self, query: str, listed: Container[str]) -> list[JSONObject]:
+        """Return the other requests in the store that match a query, if it has `since`."""
+        terms, archive = parse_query(query), self.recorder.archive if self.recorder is not None else None
+        moments = {term.field: term.moment for term in terms if term.moment and not term.negated}
+        if archive is None or "since" not in moments:
+            return []
+        until = moments.get("until", time.time()) + _STORED_LATER_SECONDS
+
+        def selected() -> list[JSONObject]:
+            views = islice(archive.between(moments["since"], until), _MAX_LINES)
+            lines = ({name: part for name, part in view.items() if name not in _DETAILS} for view in views)
+            return select((line for line in lines if line["id"] not in listed), terms)
+
+        with suppress(StoreError):  # the requests in memory are listed all the same
+            return await asyncio.to_thread(selected)
+        return []
 
     async def replay(self, identifier: str, caller: Caller, changes: Mapping[str, JSONValue]) -> JSONValue:
         """Replay a request and record the replay; None if it is unknown or the caller may not see it."""

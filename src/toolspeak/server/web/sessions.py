@@ -153,7 +153,13 @@ class _SaveChat(msgspec.Struct, frozen=True):
     exchanges: tuple[QuestionAnswer, ...]
     session: str = ""
     keep: int = 0
+    #: How many answers the page believes to be in the session.
+    expected: int | None = None
     model: str = ""
+
+
+class _ContinuedElsewhere(UsageError):
+    status = 412
 
 
 class SessionsApi:
@@ -194,7 +200,8 @@ class SessionsApi:
     async def save(self, owner: str, body: JSONObject) -> JSONObject:
         """Save questions and answers; return the session id and its number of answers.
 
-        If the session has fewer than `keep` answers, some are missing and nothing is written.
+        If the session has fewer than `keep` answers, some are missing and nothing is written. Raises ToolspeakError if
+        it has more than `expected`: somebody else has continued it.
         """
         try:
             chat = msgspec.convert(body, _SaveChat)
@@ -202,19 +209,21 @@ class SessionsApi:
             raise UsageError(f"invalid chat: {error}") from None
         new = [entry for each in chat.exchanges for entry in to_transcript(each)]
         store = await asyncio.to_thread(self._open, owner)
-        before, complete = await asyncio.to_thread(_prefix, store, chat.session, chat.keep)
-        answers = sum(isinstance(entry, Answer) for entry in before)
-        if answers < chat.keep:
-            return {"id": chat.session, "kept": answers}
+        before, complete, total = await asyncio.to_thread(_prefix, store, chat.session, chat.keep)
+        if chat.expected is not None and total > chat.expected:
+            raise _ContinuedElsewhere("the chat was continued elsewhere", hint="save it as a new one")
+        if total < chat.keep:
+            return {"id": chat.session, "kept": total}
         about: JSONObject = {"from": _PAGE, "model": chat.model[:_MAX_CHARS]}
-        writable = complete or await asyncio.to_thread(_is_of_page, store, chat.session)
+        # Only sessions that the page started may be shortened.
+        writable = complete or (await asyncio.to_thread(store.info, chat.session)).about.get("from") == _PAGE
         session, keep = (chat.session, None if complete else len(before)) if writable else ("", None)
         journal = await store.journal(session, about=about, keep=keep)
         try:
             await copy_entries(journal, new if writable else (*before, *new))
         finally:
             await journal.close()
-        return {"id": journal.session, "kept": answers + len(chat.exchanges)}
+        return {"id": journal.session, "kept": max(0, chat.keep) + len(chat.exchanges)}
 
     def _open(self, owner: str) -> Store:
         if not self._url:
@@ -229,16 +238,11 @@ class SessionsApi:
             self._store.close()
 
 
-def _prefix(store: Store, session: str, keep: int) -> tuple[tuple[Entry, ...], bool]:
-    """Return the entries of a session up to its `keep`-th answer, and whether these are all of its entries."""
+def _prefix(store: Store, session: str, keep: int) -> tuple[tuple[Entry, ...], bool, int]:
+    """Return a session's entries up to its `keep`-th answer, whether these are all, and the number of its answers."""
     if not session:
-        return (), True
+        return (), True, 0
     entries = store.entries(session)
     ends = [number for number, entry in enumerate(entries, 1) if isinstance(entry, Answer)]
     end = 0 if keep <= 0 else ends[min(keep, len(ends)) - 1] if ends else 0
-    return entries[:end], end == len(entries)
-
-
-def _is_of_page(store: Store, session: str) -> bool:
-    """Whether the page started a session. Only such sessions may be shortened."""
-    return store.info(session).about.get("from") == _PAGE
+    return entries[:end], end == len(entries), len(ends)

@@ -31,18 +31,7 @@ from ....core.events import (
 )
 from ....core.types import JSONObject, Note, Opaque, Request, Tool, ToolCall, ToolResult, is_object
 from ....engine.planning.strategy import Settings
-from ....engine.rounds.loop import (
-    Action,
-    AskModel,
-    CallOutcome,
-    Execute,
-    Executed,
-    Finished,
-    PlannedCall,
-    RoundInput,
-    RoundLimits,
-    Rounds,
-)
+from ....engine.rounds import loop as round_loop
 from ....engine.turn.actions import TurnOutcome
 from ....engine.turn.faults import SEE_TRACE
 from ....engine.turn.trace import AttemptTrace, TracedReply
@@ -87,14 +76,14 @@ class LoopTools:
     def __init__(
         self,
         tools: Iterable[Executable],
-        limits: RoundLimits | None = None,
+        limits: round_loop.RoundLimits | None = None,
         tool_seconds: float | None = 60.0,
         sources: Sequence[ToolSource] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._tools = tuple(tools)
         Toolbox(self._tools)  # raises an error for duplicate names
-        self.limits = limits or RoundLimits()
+        self.limits = limits or round_loop.RoundLimits()
         self.tool_seconds = tool_seconds
         self._sources = sources
         self._source_tools: dict[ToolSource, tuple[Executable, ...]] = {}
@@ -186,7 +175,7 @@ class LoopTurn:
         self._toolbox = toolbox
         self._memory = memory
         self._call_scope = secrets.token_hex(16)  # distinguishes answers: call ids are unique only within one answer
-        self._rounds = Rounds(
+        self._rounds = round_loop.Rounds(
             context.request.messages,
             toolbox.tools,
             limits=tools.limits,
@@ -222,11 +211,11 @@ class LoopTurn:
 
     async def batches(self, *, passthrough_bytes: bool = False) -> AsyncGenerator[list[Event], None]:
         """Yield the events of all turns. Batches carry no raw bytes, because events are regrouped."""
-        action: Action = self._first_ask
+        action: round_loop.Action = self._first_ask
         planned: PlannedTurn | None = self.first
         tools_ran = False
-        while not isinstance(action, Finished):
-            if isinstance(action, AskModel):
+        while not isinstance(action, round_loop.Finished):
+            if isinstance(action, round_loop.AskModel):
                 planned = planned or self._plan_turn(action)
                 self._current = planned.turn
                 collector = ReplyCollector(planned.turn, self._context.maker.resolved.protocol)
@@ -246,12 +235,12 @@ class LoopTurn:
                 if self.reports_progress:
                     self.pending_progress += [_result_report(each) for each in results]
                     yield []
-                action = self._rounds.feed(Executed(results), time.monotonic())
+                action = self._rounds.feed(round_loop.Executed(results), time.monotonic())
                 self._after_tools = self._text_sent
         # If tools ran last, the model made the client's calls in the same round as calls to server tools.
         yield self._end(action, mixed=tools_ran)
 
-    def _plan_turn(self, ask: AskModel, notes: tuple[Note, ...] = ()) -> PlannedTurn:
+    def _plan_turn(self, ask: round_loop.AskModel, notes: tuple[Note, ...] = ()) -> PlannedTurn:
         context, choice = self._context, self._context.request.tool_choice
         if ask.number > 1 or ask.summary:  # the client's choice applies to the first turn only
             choice = msgspec.structs.replace(ask.choice, parallel=choice.parallel)
@@ -282,7 +271,7 @@ class LoopTurn:
         self._text_sent = self._text_sent or bool(visible)
         return visible
 
-    def _collect(self, reply: TracedReply, turn: AnyTurn) -> RoundInput:
+    def _collect(self, reply: TracedReply, turn: AnyTurn) -> round_loop.RoundInput:
         outcome = turn.outcome
         assert outcome is not None  # always set by a complete turn
         self.first_token_seconds = self.first_token_seconds or turn.first_token_seconds
@@ -294,7 +283,7 @@ class LoopTurn:
         self._last = msgspec.structs.replace(reply, failure=outcome.failure or reply.failure)
         return self._last
 
-    async def _run_calls(self, action: Execute) -> tuple[CallOutcome, ...]:
+    async def _run_calls(self, action: round_loop.Execute) -> tuple[round_loop.CallOutcome, ...]:
         """Run all calls of a round in the order an agent would use. Cancelling this coroutine cancels them."""
         began = time.monotonic()
         try:
@@ -304,10 +293,12 @@ class LoopTurn:
         finally:
             self.tool_seconds += time.monotonic() - began
 
-    async def _run_call(self, planned: PlannedCall, action: Execute) -> CallOutcome:
+    async def _run_call(self, planned: round_loop.PlannedCall, action: round_loop.Execute) -> round_loop.CallOutcome:
         call = planned.call
         if why := action.consent_reason(planned):
-            return CallOutcome(ToolResult(call.id, f"not run: {why}, and no one can approve it", call.name, error=True))
+            return round_loop.CallOutcome(
+                ToolResult(call.id, f"not run: {why}, and no one can approve it", call.name, error=True)
+            )
         self._rounds.mark_started(call.id, time.time())
         context = CallContext(call.id, call_key(self._call_scope, planned.key), action.tainted)
         began = time.monotonic()
@@ -315,9 +306,9 @@ class LoopTurn:
         seconds = seconds_for(self._tools.tool_seconds, self._rounds.deadline, began)
         output = await run_tool(executable, call.arguments, context, seconds)
         result = ToolResult(call.id, output.content, call.name, output.error, output.parts)
-        return CallOutcome(result, time.monotonic() - began, output.final, output.diffs)
+        return round_loop.CallOutcome(result, time.monotonic() - began, output.final, output.diffs)
 
-    def _end(self, finished: Finished, *, mixed: bool) -> list[Event]:
+    def _end(self, finished: round_loop.Finished, *, mixed: bool) -> list[Event]:
         """Return the last batch: the client's calls, the usage and the finish reason."""
         answer, reply = finished.answer, self._last
         assert reply is not None  # there is at least one turn
@@ -362,7 +353,7 @@ def _call_report(call: ToolCall) -> JSONObject:
     return {"call": {"id": call.id, "name": call.name, "arguments": msgspec.json.encode(call.arguments).decode()}}
 
 
-def _result_report(executed: CallOutcome) -> JSONObject:
+def _result_report(executed: round_loop.CallOutcome) -> JSONObject:
     result = executed.result
     about: JSONObject = {"id": result.id, "content": result.content, "error": result.error}
     diffs = msgspec.to_builtins(executed.diffs)

@@ -4,6 +4,9 @@
 /** The event that is dispatched when the server reports that the session is invalid. */
 export const SESSION_EXPIRED = "toolspeak-session-expired";
 
+/** The event that is dispatched when a person has signed in again. */
+export const SIGNED_IN = "toolspeak-signed-in";
+
 /** The event that is dispatched when a model was connected. */
 export const MODELS_CHANGED = "toolspeak-models-changed";
 

@@ -1,7 +1,7 @@
 // @ts-check
 /** The frame of the page: sign-in state and navigation. Each part is a module that is loaded when it is first opened. */
 
-import { fetchJson, ApiError, SESSION_EXPIRED } from "./api.js";
+import { ApiError, fetchJson, SESSION_EXPIRED, SIGNED_IN } from "./api.js";
 import { h, setChildren } from "./dom.js";
 import { signIn } from "./sign_in.js";
 import { startTheme } from "./theme.js";
@@ -11,6 +11,7 @@ import { startTheme } from "./theme.js";
  * @property {string} version
  * @property {boolean} recording
  * @property {boolean} keeping whether chats are saved in a store
+ * @property {boolean} workers whether the server has several workers
  * @property {string[]} models
  * @property {string[]} modes
  * @property {string[]} plans
@@ -28,8 +29,8 @@ const MAKERS = {
   chats: async (about) => (await import("./chat.js")).makeChat(about),
   requests: async (about) => (await import("./inspector.js")).makeInspector(about),
   models: async (about) => (await import("./models.js")).makeModels(about),
-  evaluate: async () => (await import("./evaluate.js")).makeEvaluate(),
-  dashboard: async (about) => (await import("./metrics.js")).makeMetrics(about),
+  evaluate: async (about) => (await import("./evaluate.js")).makeEvaluate(about),
+  dashboard: async () => (await import("./dashboard.js")).makeDashboard(),
 };
 const FIRST = "start";
 /** Old names in addresses, which are replaced. */
@@ -129,7 +130,8 @@ function showSignIn() {
   current = undefined;
   for (const name of parts.keys()) if (name !== KEPT) parts.delete(name);
   navigations += 1;
-  setChildren(main, signIn(show, "Your session has expired, or the server was restarted. Sign in again."));
+  const back = () => show().then(() => dispatchEvent(new Event(SIGNED_IN)));
+  setChildren(main, signIn(back, "Your session has expired, or the server was restarted. Sign in again."));
 }
 
 signOut.addEventListener("click", async () => {

@@ -5,6 +5,9 @@ import { disclosure, h, withCode } from "./dom.js";
 import { plural } from "./format.js";
 import { jsonText, longList, longText } from "./long_text.js";
 
+/** What is not clear from the name of a phase. */
+const PHASES = /** @type {Record<string, string>} */ ({ relay: "sent unchanged", both: "in the answer or natively", trial: "native trial" });
+
 /** The label and the style class of each verdict on a candidate. */
 const VERDICTS = /** @type {Record<string, [string, string]>} */ ({
   call: ["accepted", "good"],
@@ -17,24 +20,26 @@ const VERDICTS = /** @type {Record<string, [string, string]>} */ ({
 
 /**
  * @param {import("./detail.js").RequestDetail} one
+ * @param {boolean} [asked] whether a model was asked, so that there are numbers of tokens
  * @returns {HTMLElement}
  */
-export function drawAttempts(one) {
+export function drawAttempts(one, asked = true) {
   const { attempts } = one.trace;
   if (!attempts.length) return h("p", { class: "notice" }, "No request was sent to the model.");
-  return h("div", { class: "attempts" }, attempts.map((attempt, index) => drawAttempt(attempt, attempts[index + 1], index, attempts.length)));
+  return h("div", { class: "attempts" }, attempts.map((attempt, index) => drawAttempt(attempt, attempts[index + 1], index, asked)));
 }
 
 /**
  * @param {import("./detail.js").Attempt} attempt
  * @param {import("./detail.js").Attempt | undefined} following
  * @param {number} index
- * @param {number} all
+ * @param {boolean} asked
  */
-function drawAttempt(attempt, following, index, all) {
-  const retried = attempt.fault && following?.phase === attempt.phase;
+function drawAttempt(attempt, following, index, asked) {
+  const retried = attempt.fault && following && !["final", "interpretation"].includes(following.phase);
   const outcome = retried ? "Retried" : following?.phase === "interpretation" ? "Asked the interpreter" : "Gave up";
-  const about = [attempt.phase, attempt.finish_reason, `${attempt.usage.input_tokens} → ${attempt.usage.output_tokens} tokens`];
+  const { input_tokens: read, output_tokens: written } = attempt.usage;
+  const about = [PHASES[attempt.phase] ?? attempt.phase, attempt.finish_reason, asked && read + written > 0 && `${read} → ${written} tokens`].filter(Boolean);
   return h(
     "section",
     { class: "card stack attempt" },
@@ -49,7 +54,7 @@ function drawAttempt(attempt, following, index, all) {
 }
 
 /** @param {import("./detail.js").Note[]} notes */
-export const drawNotes = (notes) => notes.length > 0 && longList(h("ul", { class: "notes small" }), notes, (note) => h("li", {}, h("code", {}, note.code), " ", withCode(note.detail)));
+export const drawNotes = (notes) => notes.length > 0 && longList(h("ul", { class: "notes small" }), notes, (note) => h("li", { title: note.code }, note.why ? `Asked again: ${note.why}` : h("span", { class: "strong" }, note.code.replaceAll("_", " ")), note.detail && [": ", withCode(note.detail)]));
 
 /** @param {import("./detail.js").Attempt} attempt whose answer is drawn with its candidates marked */
 function marked(attempt) {

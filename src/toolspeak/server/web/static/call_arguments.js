@@ -16,7 +16,8 @@ export function checkedCall(call, tools) {
   const tool = tools.find((each) => each.name === call.name);
   if (!tool) throw new InvalidCall(`there is no tool \`${call.name}\``);
   const args = withoutAliases(parse(call.arguments || "{}"), tool.aliases ?? {});
-  const why = schemaError(tool.definition.function.parameters, args);
+  const { parameters } = tool.definition.function;
+  const why = schemaError(tool.strict ? { ...parameters, additionalProperties: false } : parameters, args);
   if (why) throw new InvalidCall(why);
   return { tool, args };
 }

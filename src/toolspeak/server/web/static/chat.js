@@ -1,11 +1,11 @@
 // @ts-check
 /** The chat: model and settings, the conversation, and the input field. */
 
-import { fetchJson, ApiError, MODELS_CHANGED } from "./api.js";
+import { ApiError, fetchJson, MODELS_CHANGED, SIGNED_IN } from "./api.js";
 import { Conversation } from "./conversation.js";
 import { chatAsJson, chatAsMarkdown, download, fileName } from "./chat_export.js";
 import { makeChatList } from "./chat_list.js";
-import { h, labelled, setChildren, announce } from "./dom.js";
+import { announce, errorText, h, labelled, setChildren } from "./dom.js";
 import { ExchangeView } from "./exchange_view.js";
 import { ChatSaver } from "./chat_saver.js";
 import { makeMenu } from "./menu.js";
@@ -18,6 +18,8 @@ const FOLLOW_DISTANCE = 120;
 /** Where the id of the last chat is stored in this browser. */
 const LAST_CHAT = "toolspeak-chat";
 const NEW = "new";
+const GONE = "This chat was deleted, or it belongs to another user.";
+const isGone = (/** @type {unknown} */ error) => error instanceof ApiError && error.status === 404;
 
 /**
  * @param {import("./app.js").About} about
@@ -44,7 +46,7 @@ export function makeChat(about) {
   const saveErrors = new Map();
   let saver = makeSaver();
   const title = h("span", { class: "chat-name", dir: "auto" });
-  const list = makeChatList(() => saver.session);
+  const list = makeChatList(() => saver.session, about.keeping);
   const header = makeHeader();
 
   const requestOptions = () => ({
@@ -155,7 +157,7 @@ export function makeChat(about) {
         setChildren(status);
         close();
       } catch (error) {
-        setChildren(status, /** @type {Error} */ (error).message);
+        setChildren(status, isGone(error) ? GONE : errorText(error));
       }
     };
     const item = (/** @type {string} */ label, /** @type {() => void} */ act) => h("button", { type: "button", class: "quiet", click: act }, label);
@@ -295,15 +297,22 @@ export function makeChat(about) {
       if (opening !== id) return;
       load("", []);
       remember("");
-      const missing = error instanceof ApiError && error.status === 404;
-      transcript.prepend(h("p", { class: "notice warn", role: "status" }, missing ? "This chat was deleted, or it belongs to another user." : /** @type {Error} */ (error).message));
+      transcript.prepend(h("p", { class: "notice warn", role: "status" }, !about.keeping ? "This server does not store chats, so there is none at this address." : isGone(error) ? GONE : errorText(error)));
     }
     opening = "";
   }
 
+  /** Lets the server's own model read the tools before the first question. If that fails, the question says why. */
+  const prepare = () => {
+    const tools = picker.tools().map((tool) => tool.definition);
+    const body = { model: model.value(), messages: [{ role: "user", content: "?" }], tools };
+    if (tools.length && model.value()) fetchJson("toolspeak/prepare", { method: "POST", body }).catch(() => {});
+  };
+
   /** @param {string} rest of the address: the id of a chat, `new`, or nothing for the last chat */
   function show(rest) {
     showDrawer(false);
+    prepare();
     const id = rest || saver.session || (conversation.exchanges.length ? "" : lastChat());
     if (id === NEW) {
       opening = "";
@@ -352,6 +361,7 @@ export function makeChat(about) {
   addEventListener(MODELS_CHANGED, () => {
     if (!conversation.busy && !opening) draw(); // each answer can be retried with any model
   });
+  addEventListener(SIGNED_IN, () => saver.save(model.value())); // what could not be saved without a session
   addEventListener("pagehide", () => {
     if (ended) return;
     storeUnsaved(saver.unsaved);

@@ -2,7 +2,7 @@
 /** The list of stored chats beside the conversation: search, open, and start a new one. */
 
 import { fetchJson } from "./api.js";
-import { h, setChildren } from "./dom.js";
+import { errorText, h, setChildren, withCode } from "./dom.js";
 import { day, plural } from "./format.js";
 
 /** Milliseconds after the last keystroke before the search starts. */
@@ -12,9 +12,10 @@ const TYPING_PAUSE = 250;
 
 /**
  * @param {() => string} current id of the open chat
+ * @param {boolean} keeping whether the server stores chats
  * @returns {{element: HTMLElement, refresh: () => Promise<void>, mark: () => void, title: (id: string) => string}}
  */
-export function makeChatList(current) {
+export function makeChatList(current, keeping) {
   const list = h("ul", { class: "chat-list" });
   const status = h("p", { class: "small soft", role: "status" });
   const field = /** @type {HTMLInputElement} */ (h("input", { type: "search", autocomplete: "off", placeholder: "Search chats", "aria-label": "Search chats" }));
@@ -34,10 +35,10 @@ export function makeChatList(current) {
       for (const { id, title } of sessions) titles.set(id, title);
       setChildren(list, sessions.map(drawInfo));
       const nothing = text ? "No chat contains this." : "Your chats will be listed here.";
-      setChildren(status, why || (sessions.length ? text && plural(sessions.length, "chat") : nothing));
+      setChildren(status, keeping ? withCode(why) : withCode("This server does not store chats. To keep them, name a `store` in its configuration."), keeping && !why && (sessions.length ? text && plural(sessions.length, "chat") : nothing));
       mark();
     } catch (error) {
-      if (number === asked) setChildren(status, /** @type {Error} */ (error).message);
+      if (number === asked) setChildren(status, errorText(error));
     }
   }
 

@@ -1,10 +1,12 @@
 // @ts-check
 /**
  * Saves chats in the server's store, if it has one: each question at once, so that the chat has an address, and its answer
- * once that has ended. If a save fails, it is retried after a while or together with the next exchange.
+ * once that has ended. If a save fails, it is retried after a while or together with the next exchange. A chat that was
+ * continued elsewhere, as in another tab, is saved as a new one, so that nothing of either is lost.
  */
 
 import { fetchJson, ApiError } from "./api.js";
+import { announce } from "./dom.js";
 
 /** Maximum size in bytes of a request that browsers send while a page is being closed. */
 const LARGEST_LAST_BODY = 60_000;
@@ -34,6 +36,9 @@ export class ChatSaver {
     this._onSaved = onSaved;
     /** @type {{exchange: Exchange, status: string}[]} what the session contains, and the status of each answer then */
     this._stored = session ? exchanges.map(storedState) : [];
+    /** @type {number | null} number of exchanges in the session; null while nobody knows */
+    this._known = this._stored.length;
+    this._posting = false;
     this._model = "";
     this._delay = FIRST_DELAY;
     /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -70,11 +75,12 @@ export class ChatSaver {
   }
 
   /**
-   * Forgets that exchanges are stored.
+   * Forgets that exchanges are stored. The page that was closed may still be saving them.
    * @param {number} count of exchanges that are
    */
   forget(count) {
     this._stored.length = Math.min(this._stored.length, count);
+    this._known = null;
   }
 
   /**
@@ -84,7 +90,8 @@ export class ChatSaver {
   saveOnClose(model) {
     const { count, missing } = this._missing();
     if (!this._enabled || !missing.length) return;
-    const body = JSON.stringify(this._body(count, missing, model));
+    // While a save is under way, nobody knows how many exchanges the session has.
+    const body = JSON.stringify({ ...this._body(count, missing, model), ...(this._posting && { expected: null }) });
     if (body.length > LARGEST_LAST_BODY) return;
     this._enabled = false; // the answer that is being aborted is already in this body
     addEventListener("pageshow", () => (this._enabled = true), { once: true });
@@ -100,18 +107,23 @@ export class ChatSaver {
       if (!missing.length) return "";
       try {
         const states = [...before, ...missing].map(storedState); // before the request: answers may end meanwhile
+        this._posting = true;
         const { id, kept: stored } = await fetchJson("toolspeak/sessions", { method: "POST", body: this._body(count, missing, this._model) });
         this._session = id;
         this._stored = states.slice(0, stored);
+        this._known = stored;
         this._onSaved(id);
         if (stored < count + missing.length && attempt >= ATTEMPTS) return "the session is missing some messages";
       } catch (error) {
         const status = error instanceof ApiError ? error.status : 0;
-        const gone = status === 404 && this._session !== "";
+        const gone = (status === 404 || status === 412) && this._session !== "";
         if (attempt >= ATTEMPTS || !(gone || status === 409)) return /** @type {Error} */ (error).message;
-        // The session was removed or belongs to another user, so save the whole chat in a new one.
+        // The session was removed, belongs to another user or was continued elsewhere: save the whole chat in a new one.
+        if (status === 412) announce("This chat was continued elsewhere, so this copy is a chat of its own now.");
         if (gone) this._session = "";
         else await new Promise((resolve) => setTimeout(resolve, PAUSE * 2 ** (attempt - 1)));
+      } finally {
+        this._posting = false;
       }
     }
   }
@@ -135,7 +147,7 @@ export class ChatSaver {
    * @param {string} model
    */
   _body(count, exchanges, model) {
-    return { session: this._session, keep: count, model, exchanges: exchanges.map(savedFields) };
+    return { session: this._session, keep: count, expected: this._known, model, exchanges: exchanges.map(savedFields) };
   }
 }
 

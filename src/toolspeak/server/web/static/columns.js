@@ -5,6 +5,7 @@ import { ApiError, fetchJson } from "./api.js";
 import { checkedCall } from "./call_arguments.js";
 import { h, setChildren, withCode } from "./dom.js";
 import { compact, duration, plural } from "./format.js";
+import { whyNoCall } from "./no_call.js";
 import { streamReply } from "./stream.js";
 
 /** The requests that columns have sent, which are not those of a client. */
@@ -117,7 +118,7 @@ export function makeColumn(title, about = "") {
       else setState(outcome.error ? "failed" : outcome.calls.length ? "invalid call" : "no call", outcome.error || outcome.calls.length ? "bad" : "warn");
       setChildren(content, last?.text && h("p", { class: "live" }, last.text), outcome.calls.map((call) => drawCall(call, wish.tools)), outcome.error && h("p", { class: "notice bad small" }, outcome.error));
       setChildren(facts, [outcome.first && `first token ${duration(outcome.first)}`, `total ${duration(outcome.seconds)}`, outcome.tokens && `${compact(outcome.tokens)} tokens`].filter(Boolean).join(" · "));
-      setChildren(why, await explain(outcome));
+      setChildren(why, await explain(outcome, last?.text ?? ""));
       return outcome;
     },
   };
@@ -143,9 +144,10 @@ function drawCall(call, tools) {
 /**
  * What happened, in a sentence, with a link to the request.
  * @param {Outcome} outcome
+ * @param {string} text that is shown
  * @returns {Promise<import("./dom.js").Child>}
  */
-async function explain(outcome) {
+async function explain(outcome, text) {
   const link = outcome.record && h("a", { href: `#/requests/${outcome.record}` }, "Details");
   const detail = outcome.record ? await fetchJson(`toolspeak/requests/${encodeURIComponent(outcome.record)}`).catch(() => null) : null;
   if (!detail) return link;
@@ -159,7 +161,7 @@ async function explain(outcome) {
     dialects.length > 0 && `The call was found in the text (dialect \`${dialects.join(", ")}\`).`,
     detail.repairs > 0 && `${plural(detail.repairs, "mistake was", "mistakes were")} repaired.`,
     detail.retries > 0 && `The model was asked again ${plural(detail.retries, "time")}.`,
-    !outcome.calls.length && detail.trace.why_no_call && `No call: ${detail.trace.why_no_call}.`,
+    emulated && !outcome.calls.length && detail.trace.why_no_call && `No call. ${whyNoCall(detail.trace, text)}`,
   ];
   return [withCode(said.filter(Boolean).join(" ")), " ", link];
 }

@@ -8,6 +8,8 @@ import { makeCallSettings, makeModelField } from "./model_fields.js";
 import { asTool } from "./tools.js";
 
 const QUESTION = "What time is it in Oslo?";
+/** The question asks for a zone, so a call without one does not answer it. */
+const CLOCK = DEMO_TOOLS.filter((tool) => tool.name === "clock").map((tool) => asTool({ ...tool, parameters: { ...tool.parameters, required: ["zone"] } }));
 
 /**
  * @param {import("./app.js").About} about
@@ -27,14 +29,14 @@ export function makeComparison(about) {
     running?.abort();
     if (!model.isValid()) return;
     const { signal } = (running = new AbortController());
-    const wish = { model: model.value(), question: QUESTION, tools: DEMO_TOOLS.filter((tool) => tool.name === "clock").map(asTool) };
+    const wish = { model: model.value(), question: QUESTION, tools: CLOCK };
     columns.hidden = false;
     setChildren(verdict);
     // One after the other: a local model would only make both wait.
     const first = await raw.run({ ...wish, settings: { mode: "off" } }, signal);
     const second = await own.run({ ...wish, settings: calls.values() }, signal);
     if (signal.aborted) return;
-    const said = second.called ? (first.called ? "Both made the call: this model calls tools by itself, and toolspeak leaves it alone." : "Only toolspeak got a call out of this model.") : "No call. Open the details to see why, or try a stronger model.";
+    const said = verdictOn(first, second);
     setChildren(verdict, h("p", { class: `notice ${second.called ? "good" : "warn"}` }, said));
     announce(said);
   }
@@ -49,4 +51,15 @@ export function makeComparison(about) {
     verdict,
   );
   return { element, run };
+}
+
+/**
+ * @param {import("./columns.js").Outcome} raw
+ * @param {import("./columns.js").Outcome} own with toolspeak
+ */
+function verdictOn(raw, own) {
+  if (own.error) return raw.error ? "Neither request was answered." : "The request with toolspeak failed.";
+  if (own.called) return raw.called ? "Both made the call: this model calls tools by itself, and toolspeak leaves it alone." : "Only the request with toolspeak led to a valid call.";
+  const made = own.calls.length ? "an invalid call" : "no call";
+  return raw.called ? `The model made the call by itself; with toolspeak, it made ${made}. Open the details to see why.` : `There was ${made}. Open the details to see why, or try a stronger model.`;
 }

@@ -6,6 +6,7 @@
 
 import { ApiError, fetchJson } from "./api.js";
 import { checkedCall, InvalidCall } from "./call_arguments.js";
+import { whyNoCall } from "./no_call.js";
 import { streamReply } from "./stream.js";
 
 /** Beginning of the result of a call whose arguments do not fit. Such a call is never run. */
@@ -105,7 +106,7 @@ export class Conversation {
       await this._rounds(answer, options, observer, running.signal);
       answer.status = "complete";
       const mayCall = options.tools.length + options.serverTools.length > 0;
-      if (mayCall && !answer.rounds.length) answer.why = await whyNoCall(answer.record, running.signal);
+      if (mayCall && !answer.rounds.length) answer.why = await whyCallIsMissing(answer.record, answer.content, running.signal);
     } catch (error) {
       answer.status = running.signal.aborted ? "interrupted" : "failed";
       answer.error = running.signal.aborted ? "" : /** @type {Error} */ (error).message;
@@ -183,7 +184,7 @@ export class Conversation {
   }
 }
 
-/** An id that nobody can guess. */
+/** An unguessable id. */
 const randomId = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 
 /** @param {CallRecord} call */
@@ -192,14 +193,15 @@ export const isInvalid = (call) => call.failed && call.result.startsWith(INVALID
 /**
  * Why an answer has no call, if one was likely; else an empty string.
  * @param {string} record
+ * @param {string} text that is shown
  * @param {AbortSignal} signal
  */
-async function whyNoCall(record, signal) {
+async function whyCallIsMissing(record, text, signal) {
   for (let attempt = 0; record && attempt < 2 && !signal.aborted; attempt += 1) {
     if (attempt) await new Promise((resolve) => setTimeout(resolve, RECORD_PAUSE));
     try {
       const { call_likely, trace } = await fetchJson(`toolspeak/requests/${encodeURIComponent(record)}`, { signal });
-      return call_likely ? String(trace.why_no_call) : "";
+      return call_likely ? whyNoCall(trace, text) : "";
     } catch {
       // the request is not recorded, or not yet
     }

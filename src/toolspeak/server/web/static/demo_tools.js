@@ -9,6 +9,7 @@ import { calculate } from "./calculator.js";
  * @property {string} description
  * @property {object} parameters
  * @property {Record<string, string>} [aliases] names of parameters that models write instead of the declared ones
+ * @property {boolean} strict a call with any other parameter is invalid
  * @property {(args: any) => string} run
  */
 
@@ -62,6 +63,8 @@ export const DEMO_TOOLS = [
     name: "clock",
     description: "Returns the current date and time in a time zone or city.",
     parameters: { type: "object", properties: { zone: { type: "string", description: "such as Europe/Oslo; default: the user's own" } } },
+    aliases: Object.fromEntries(["city", "location", "place", "time_zone", "timezone", "timeZone", "tz"].map((name) => [name, "zone"])),
+    strict: true,
     run: ({ zone }) => new Intl.DateTimeFormat("en-GB", { dateStyle: "full", timeStyle: "long", timeZone: zone ? findZone(String(zone)) : undefined }).format(),
   },
   {
@@ -69,6 +72,7 @@ export const DEMO_TOOLS = [
     description: "Evaluates an arithmetic expression with + - * / % ^ and brackets.",
     parameters: { type: "object", properties: { expression: { type: "string", description: "such as (3 + 4) * 2" } }, required: ["expression"] },
     aliases: { sum: "expression" },
+    strict: true,
     run: ({ expression }) => String(calculate(expression)),
   },
   {
@@ -78,6 +82,8 @@ export const DEMO_TOOLS = [
       type: "object",
       properties: { count: { type: "integer", minimum: 1, maximum: MAX_DICE }, sides: { type: "integer", minimum: 2, maximum: 1000 } },
     },
+    aliases: { number: "count", rolls: "count" },
+    strict: true,
     run: ({ count = 1, sides = 6 }) => {
       const many = Math.max(1, Math.min(MAX_DICE, Math.trunc(count)));
       const rolled = Array.from({ length: many }, () => 1 + Math.floor(Math.random() * Math.max(2, Math.trunc(sides))));

@@ -4,14 +4,14 @@
 import { drawAttempts, drawNotes } from "./attempts.js";
 import { download } from "./chat_export.js";
 import { copyButton } from "./copy.js";
-import { disclosure, h, withCode } from "./dom.js";
-import { clock, compact, plural, day, duration } from "./format.js";
+import { announce, disclosure, h, withCode } from "./dom.js";
+import { clock, compact, day, duration, plural, sentence } from "./format.js";
 import { jsonText } from "./long_text.js";
 import { makeReplay } from "./replay.js";
 import { title, traceFile } from "./trace_file.js";
 
 /**
- * @typedef {{code: string, detail: string}} Note
+ * @typedef {{code: string, detail: string, why?: string}} Note `why`: why the model was asked again
  * @typedef {{name: string, verdict: string, reason: string, why: string, dialect: string, arguments: unknown, evidence: Record<string, unknown>, notes: Note[]}} Candidate
  * @typedef {{start: number, end: number, candidates: number[]}} Mark
  * @typedef {object} Attempt one request to the model
@@ -61,8 +61,8 @@ function head(one) {
   const facts = [
     one.face.replaceAll("_", " "),
     one.tools === "none" ? "no tools" : `${one.tools} tools`,
+    one.client_name === "browser" ? "a browser" : one.user_agent,
     one.requests ? plural(one.requests, "request upstream", "requests upstream") : "not sent upstream",
-    one.user_agent,
     `${compact(one.input_tokens)} tokens in, ${compact(one.output_tokens)} out`,
   ];
   if (one.trace.contract_tokens) facts.push(`${compact(one.trace.contract_tokens)} tokens of tool instructions`);
@@ -70,21 +70,30 @@ function head(one) {
     "header",
     { class: "stack-tight" },
     h("h1", { dir: "auto" }, title(one)),
-    h("div", { class: "row" }, h("span", { class: "strong" }, one.model || "no model"), one.called.map((name) => h("span", { class: "badge good" }, name)), one.invalid > 0 && h("span", { class: "badge bad" }, plural(one.invalid, "invalid call")), one.plan && h("span", { class: "badge" }, one.plan), one.replay_of && h("span", { class: "badge" }, "re-run")),
+    h("div", { class: "row" }, h("span", { class: "strong" }, one.model || "no model"), one.called.map((name) => h("span", { class: "badge good" }, name)), one.invalid > 0 && h("span", { class: "badge bad" }, plural(one.invalid, "invalid call")), one.plan && h("span", { class: "badge" }, one.plan === "pass" ? "unchanged" : one.plan), one.replay_of && h("span", { class: "badge" }, "re-run")),
     h("p", { class: "soft small" }, h("time", { title: day(one.time) }, clock(one.time)), ` · ${facts.filter(Boolean).join(" · ")}`),
-    one.trace.why && h("p", { class: "small" }, withCode(one.trace.why), " ", h("code", { class: "soft" }, one.trace.rule)),
+    one.trace.why && h("p", { class: "small", title: one.trace.rule }, withCode(sentence(one.trace.why))),
     one.outcome === "left" && h("p", { class: "notice" }, "The client disconnected before the end, so the request was stopped."),
     one.error && h("p", { class: "notice bad" }, one.error),
-    one.trace.why_no_call && h("p", { class: one.call_likely ? "notice" : "soft small" }, h("span", { class: "strong" }, "Why there was no call: "), withCode(one.trace.why_no_call), " ", h("code", { class: "soft" }, one.trace.no_call_code)),
+    one.trace.why_no_call && h("p", { class: one.call_likely ? "notice" : "soft small", title: one.trace.no_call_code }, h("span", { class: "strong" }, "Why there was no call: "), withCode(sentence(one.trace.why_no_call))),
     one.replay_of && h("p", { class: "small" }, "Re-run of ", h("a", { href: `#/requests/${one.replay_of}` }, "another request"), "."),
     h(
       "div",
       { class: "row small soft" },
       h("span", {}, "id ", h("code", {}, one.id)),
       copyButton(() => one.id, "request id"),
-      h("button", { type: "button", class: "quiet copy", click: () => download(`toolspeak-${one.id.slice(0, 8)}.html`, "text/html", traceFile(one)) }, "Download trace"),
+      h("button", { type: "button", class: "quiet copy", click: () => saveTrace(one.id) }, "Download trace"),
     ),
   );
+}
+
+/** @param {string} id */
+async function saveTrace(id) {
+  try {
+    download(`toolspeak-${id.slice(0, 8)}.html`, "text/html", await traceFile(id));
+  } catch (error) {
+    announce(/** @type {Error} */ (error).message);
+  }
 }
 
 /** The index of the tools segment in the time bar, which is shown even if it is very short. */

@@ -4,6 +4,8 @@
  * and tools cannot inject elements.
  */
 
+import { sentence } from "./format.js";
+
 /** @typedef {Node | string | number | null | undefined | false | Child[]} Child lists may be nested */
 /** @typedef {Record<string, string | number | boolean | null | undefined | ((event: any) => void)>} Attributes */
 
@@ -122,6 +124,12 @@ export function disclosure(title, make, options = {}) {
  * @returns {Child[]}
  */
 export const withCode = (text) => text.split("`").map((part, index) => (index % 2 ? h("code", {}, part) : part));
+
+/**
+ * What an error says, as a sentence; texts in backticks become code.
+ * @param {unknown} error
+ */
+export const errorText = (error) => withCode(sentence(/** @type {Error} */ (error).message));
 
 /**
  * Announces a text to screen readers.

@@ -269,13 +269,14 @@ export class ExchangeView {
  * The notice below an answer that did not complete.
  * @param {import("./conversation.js").Answer} answer
  */
-function notice({ status, error, content, rounds }) {
+function notice({ status, error, content, rounds, seconds }) {
   if (error) return `${STATUS[status]}: ${error}`;
+  if (status === "interrupted" && !content && !rounds.length && !seconds) return "No answer is stored. It was stopped, or it is still being written elsewhere, such as in another tab.";
   return status === "interrupted" && (content || rounds.length) ? `${STATUS[status]}. The partial answer is kept.` : `${STATUS[status]}.`;
 }
 
-/** @param {number | null} seconds null if unknown */
-const optionalDuration = (seconds) => (seconds === null ? "" : duration(seconds));
+/** @param {number | null} seconds null or 0 if unknown */
+const optionalDuration = (seconds) => (seconds ? duration(seconds) : "");
 
 /** @param {import("./conversation.js").Answer} answer */
 function tokens({ input_tokens, output_tokens }) {

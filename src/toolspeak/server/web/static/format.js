@@ -18,8 +18,8 @@ export const day = (seconds) => DAY.format(seconds * 1000);
 /** @param {number} number */
 export const compact = (number) => COMPACT.format(number);
 
-/** @param {number} share between 0 and 1 */
-export const percent = (share) => `${Math.round(share * 100)} %`;
+/** @param {number} share between 0 and 1; only 1 itself is 100 %, and only 0 itself is 0 % */
+export const percent = (share) => (share > 0.99 && share < 1 ? `${Math.min(99.9, Math.round(share * 1000) / 10)} %` : share > 0 && share < 0.005 ? "< 1 %" : `${Math.round(share * 100)} %`);
 
 /**
  * A duration.
@@ -32,6 +32,12 @@ export function duration(seconds) {
   if (seconds < 120) return `${seconds.toFixed(1)} s`;
   return `${Math.round(seconds / 60)} min`;
 }
+
+/**
+ * A text with a capital letter and a full stop, as a sentence. Names that begin in code or with a lower-case brand stay.
+ * @param {string} text
+ */
+export const sentence = (text) => `${/^toolspeak\b/.test(text) ? text : text.charAt(0).toUpperCase() + text.slice(1)}${/[.!?…]$/.test(text.trim()) ? "" : "."}`;
 
 /**
  * A number with its noun, singular or plural.

@@ -3,17 +3,19 @@
 
 import { fetchJson } from "./api.js";
 import { drawAttempts } from "./attempts.js";
+import { download as saveFile } from "./chat_export.js";
 import { copyButton } from "./copy.js";
-import { announce, h, labelled, select, setChildren, withCode } from "./dom.js";
-import { plural } from "./format.js";
+import { announce, errorText, h, labelled, select, setChildren, withCode } from "./dom.js";
+import { plural, sentence } from "./format.js";
 import { recognise } from "./import_formats.js";
+import { checkedSuite, handOver } from "./suites.js";
 
 /** The policies, from the most careful one. */
 const POLICIES = ["strict", "standard", "eager"];
 const DEFAULT_POLICY = "standard";
 
 /** @typedef {{name: string, description: string, parameters: any}} Tool */
-/** @typedef {{question: string, tools: Tool[], views: Record<string, any>}} Told */
+/** @typedef {{question: string, tools: Tool[], views: Record<string, any>}} Imported */
 
 /**
  * @param {import("./app.js").About} about
@@ -33,7 +35,10 @@ export function makeImport(about) {
   }
 
   async function read() {
-    if (!source.value.trim()) return source.focus();
+    if (!source.value.trim()) {
+      setChildren(result, h("p", { class: "notice warn", role: "alert" }, "Paste something first, or open a file."));
+      return source.focus();
+    }
     try {
       const recognised = recognise(source.value);
       const choice = select(recognised.others.map((_, index) => String(index)));
@@ -43,7 +48,7 @@ export function makeImport(about) {
       setChildren(result, h("p", { class: "notice" }, "Recognised: ", h("span", { class: "strong" }, recognised.what), "."), recognised.others.length > 1 && labelled("Request", choice), place);
       await show(recognised.body, place);
     } catch (error) {
-      setChildren(result, h("p", { class: "notice bad", role: "alert" }, /** @type {Error} */ (error).message));
+      setChildren(result, h("p", { class: "notice bad", role: "alert" }, errorText(error)));
     }
   }
 
@@ -54,13 +59,13 @@ export function makeImport(about) {
   async function show(body, place) {
     const complete = body.answer || body.reply ? body : { ...body, answer: answer.value };
     try {
-      /** @type {Told} */
-      const told = await fetchJson("toolspeak/import", { method: "POST", body: complete });
+      /** @type {Imported} */
+      const imported = await fetchJson("toolspeak/import", { method: "POST", body: complete });
       const hasAnswer = Boolean(complete.answer || complete.reply);
-      setChildren(place, draw(told, hasAnswer));
-      announce(hasAnswer ? verdict(told)[1] : "The request was read.");
+      setChildren(place, draw(imported, hasAnswer));
+      announce(hasAnswer ? verdict(imported)[1] : "The request was read.");
     } catch (error) {
-      setChildren(place, h("p", { class: "notice bad", role: "alert" }, /** @type {Error} */ (error).message));
+      setChildren(place, h("p", { class: "notice bad", role: "alert" }, errorText(error)));
     }
   }
 
@@ -77,19 +82,19 @@ export function makeImport(about) {
 }
 
 /**
- * @param {Told} told
+ * @param {Imported} imported
  * @param {boolean} hasAnswer
  * @returns {import("./dom.js").Child}
  */
-function draw(told, hasAnswer) {
-  const [policy, words, good] = verdict(told);
-  const view = told.views[policy];
+function draw(imported, hasAnswer) {
+  const [policy, words, good] = verdict(imported);
+  const view = imported.views[policy];
   return [
-    h("section", { class: "card stack", "aria-label": "Request" }, h("h2", {}, "Request"), told.question && h("p", {}, h("q", {}, told.question.slice(0, 500))), h("p", { class: "small soft" }, told.tools.length ? [plural(told.tools.length, "tool"), ": ", told.tools.map((tool) => [h("code", {}, tool.name), " "])] : "No tools.")),
+    h("section", { class: "card stack", "aria-label": "Request" }, h("h2", {}, "Request"), imported.question && h("p", {}, h("q", {}, imported.question.slice(0, 500))), h("p", { class: "small soft" }, imported.tools.length ? [plural(imported.tools.length, "tool"), ": ", imported.tools.map((tool) => [h("code", {}, tool.name), " "])] : "No tools.")),
     hasAnswer
-      ? [h("p", { class: `notice ${good ? "good" : "warn"}` }, h("span", { class: "strong" }, "What would fix it: "), withCode(words)), h("section", { class: "stack", "aria-label": "Answer" }, h("h2", {}, "Answer"), drawAttempts(view))]
+      ? [h("p", { class: `notice ${good ? "good" : "warn"}` }, h("span", { class: "strong" }, "What would fix it: "), withCode(words)), h("section", { class: "stack", "aria-label": "Answer" }, h("h2", {}, "Answer"), drawAttempts(view, false))]
       : h("p", { class: "notice warn" }, "There is no answer to read. Paste what the model wrote into the second field."),
-    makeExport(told, hasAnswer ? acceptedCalls(view) : []),
+    makeExport(imported, hasAnswer ? acceptedCalls(view) : []),
   ];
 }
 
@@ -98,39 +103,36 @@ const acceptedCalls = (view) => view.trace.attempts.flatMap((/** @type {any} */ 
 
 /**
  * The policy with the best view, what would fix the answer, and whether toolspeak can.
- * @param {Told} told
+ * @param {Imported} imported
  * @returns {[string, string, boolean]}
  */
-function verdict(told) {
-  const standard = told.views[DEFAULT_POLICY];
-  const first = POLICIES.find((policy) => told.views[policy].calls > 0);
-  if (!told.tools.length) return [DEFAULT_POLICY, "The request offers no tools, so no call is possible. Send `tools` with it.", false];
+function verdict(imported) {
+  const standard = imported.views[DEFAULT_POLICY];
+  const first = POLICIES.find((policy) => imported.views[policy].calls > 0);
+  if (!imported.tools.length) return [DEFAULT_POLICY, "The request offers no tools, so no call is possible. Send `tools` with it.", false];
   if (standard.calls > 0) {
     const repairs = standard.repairs ? ` It repairs ${plural(standard.repairs, "mistake")}.` : "";
     return [DEFAULT_POLICY, `toolspeak reads ${plural(standard.calls, "call")} from this answer with its default settings.${repairs} Point the client at this server.`, true];
   }
-  if (first) return [first, `With \`policy = "${first}"\`, toolspeak reads ${plural(told.views[first].calls, "call")} from this answer. By default it does not: ${standard.why_no_call}.`, true];
+  if (first) return [first, `With \`policy = "${first}"\`, toolspeak reads ${plural(imported.views[first].calls, "call")} from this answer. By default it does not: ${standard.why_no_call}.`, true];
   const retried = standard.trace.attempts.some((/** @type {any} */ attempt) => attempt.fault);
-  if (retried) return [DEFAULT_POLICY, `${sentence(standard.why_no_call)}. toolspeak sees that and asks the model again, up to \`retries\` times.`, true];
-  return [DEFAULT_POLICY, `${sentence(standard.why_no_call)}. If a call was expected, try \`plan = "decision"\`, which asks the model to choose a tool first, or a stronger model.`, false];
+  if (retried) return [DEFAULT_POLICY, `${sentence(standard.why_no_call)} toolspeak sees that and asks the model again, up to \`retries\` times.`, true];
+  return [DEFAULT_POLICY, `${sentence(standard.why_no_call)} If a call was expected, try \`plan = "decision"\`, which asks the model to choose a tool first, or a stronger model.`, false];
 }
-
-/** @param {string} text */
-const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 /**
  * The case for `toolspeak eval`.
- * @param {Told} told
+ * @param {Imported} imported
  * @param {{name: string, arguments: any}[]} calls
  */
-function makeExport(told, calls) {
+function makeExport(imported, calls) {
   const expected = /** @type {HTMLTextAreaElement} */ (h("textarea", { rows: 4, class: "mono wide-text", spellcheck: "false" }));
   expected.value = JSON.stringify(calls, null, 1);
   const status = h("p", { class: "small", role: "status" });
   const text = () => {
     try {
       setChildren(status);
-      return JSON.stringify(caseOf(told, JSON.parse(expected.value || "[]")), null, 1);
+      return JSON.stringify(caseOf(imported, JSON.parse(expected.value || "[]")), null, 1);
     } catch (error) {
       setChildren(status, h("span", { class: "failed" }, `The expected calls are not valid: ${/** @type {Error} */ (error).message}`));
       return "";
@@ -138,10 +140,17 @@ function makeExport(told, calls) {
   };
   const download = () => {
     const content = text();
+    if (content) saveFile("imported.json", "application/json", content);
+  };
+  const evaluate = async () => {
+    const content = text();
     if (!content) return;
-    const link = /** @type {HTMLAnchorElement} */ (h("a", { href: URL.createObjectURL(new Blob([content], { type: "application/json" })), download: "imported.json" }));
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 0);
+    try {
+      handOver(await checkedSuite("imported", JSON.parse(content)));
+      location.hash = "#/evaluate";
+    } catch (error) {
+      setChildren(status, h("span", { class: "failed" }, errorText(error)));
+    }
   };
   return h(
     "section",
@@ -149,21 +158,21 @@ function makeExport(told, calls) {
     h("h2", {}, "Test case"),
     h("p", { class: "small soft" }, withCode("Run it with `toolspeak eval --suite imported.json --model NAME`. It asks the last question with these tools and expects these calls; with none, an answer in words.")),
     labelled("Expected calls", expected),
-    h("div", { class: "row" }, h("button", { type: "button", click: download }, "Download"), copyButton(text, "test case")),
+    h("div", { class: "row" }, h("button", { type: "button", click: download }, "Download"), h("button", { type: "button", click: evaluate }, "Evaluate"), copyButton(text, "test case")),
     status,
   );
 }
 
 /**
- * @param {Told} told
+ * @param {Imported} imported
  * @param {{name: string, arguments?: Record<string, unknown>}[]} calls
  */
-export function caseOf(told, calls) {
+export function caseOf(imported, calls) {
   if (!Array.isArray(calls)) throw new Error("write a list");
   const expected = calls.map(({ name, arguments: given = {} }) => {
-    if (!told.tools.some((tool) => tool.name === name)) throw new Error(`there is no tool ${JSON.stringify(name)}`);
+    if (!imported.tools.some((tool) => tool.name === name)) throw new Error(`there is no tool ${JSON.stringify(name)}`);
     return { name, arguments: Object.fromEntries(Object.entries(given).map(([key, value]) => [key, [value]])) };
   });
-  const tools = Object.fromEntries(told.tools.map((tool) => [tool.name, { description: tool.description, parameters: tool.parameters ?? { type: "object" } }]));
-  return { version: "1", tools, tasks: [{ id: "imported-1", category: "imported", ask: told.question, tools: told.tools.map((tool) => tool.name), rounds: [{ calls: expected }] }] };
+  const tools = Object.fromEntries(imported.tools.map((tool) => [tool.name, { description: tool.description, parameters: tool.parameters ?? { type: "object" } }]));
+  return { version: "1", tools, tasks: [{ id: "imported-1", category: "imported", ask: imported.question, tools: imported.tools.map((tool) => tool.name), rounds: [{ calls: expected }] }] };
 }

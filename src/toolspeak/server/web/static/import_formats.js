@@ -21,22 +21,28 @@ const NAMES = /** @type {Record<string, string>} */ ({ openai_chat: "OpenAI Chat
  */
 export function recognise(text) {
   const trimmed = text.trim();
+  if (/[\0\ufffd]/.test(trimmed)) throw new Error("this is not a text file");
   if (/^\$?\s*curl\s/.test(trimmed)) return fromCurl(trimmed.replace(/^\$\s*/, ""));
   /** @type {any} */
   let value;
   try {
     value = JSON.parse(trimmed);
-  } catch {
+  } catch (error) {
+    if (REQUEST_START.test(trimmed)) throw new Error(`this looks like a request or a HAR file, but it is not valid JSON: ${/** @type {Error} */ (error).message}`);
     if (/^(data|event):/m.test(trimmed) && /^data:\s*[{[]/m.test(trimmed)) return found("a streamed response", { answer: streamedText(trimmed) });
     return found("the answer of a model", { answer: text });
   }
   if (Array.isArray(value?.log?.entries)) return fromHar(value.log.entries);
   const request = value?.request?.messages || value?.request?.contents ? value.request : value;
   const protocol = protocolOf(request);
+  if (!protocol && ["messages", "contents", "log"].some((name) => Object.hasOwn(Object(value), name))) throw new Error("this looks like a request or a HAR file, but it has no list of messages or entries");
   if (protocol) return found(`a request (${NAMES[protocol]})`, { protocol, request });
   const answer = textOf(value);
   return answer === null ? found("the answer of a model", { answer: text }) : found("the body of a response", { answer });
 }
+
+/** How JSON begins that is no answer of a model. */
+const REQUEST_START = /^\{\s*"(log|messages|contents|model)"\s*:/;
 
 /**
  * @param {string} what

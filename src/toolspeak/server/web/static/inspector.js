@@ -4,7 +4,7 @@
 import { ApiError, fetchJson } from "./api.js";
 import { grouped } from "./conversations.js";
 import { makeBackLink, makeDetail } from "./detail.js";
-import { h, setChildren, select } from "./dom.js";
+import { h, select, setChildren, withCode } from "./dom.js";
 import { clock, compact, plural, duration } from "./format.js";
 import { makePoller } from "./polling.js";
 import { addShortcuts } from "./shortcuts.js";
@@ -82,6 +82,8 @@ export function makeInspector(about) {
   let running = [];
   /** Number of workers that did not respond in time. */
   let late = 0;
+  /** @type {string[]} terms of the search that the server does not know */
+  let unread = [];
   /** The id of the open request; late responses for other requests are ignored. */
   let openId = "";
   let failed = false;
@@ -109,12 +111,13 @@ export function makeInspector(about) {
     },
   });
   const summary = h("p", { class: "small soft rows-summary" });
+  const hint = h("p", { class: "small search-hint", role: "status" });
   const nothing = h("div", { class: "nothing soft", hidden: true });
   const detail = h("section", { class: "detail", "aria-label": "Request details", tabindex: -1 });
   const element = h(
     "div",
     { class: "inspector" },
-    h("section", { class: "requests", "aria-label": "Requests" }, filters.element, summary, nothing, rows.element),
+    h("section", { class: "requests", "aria-label": "Requests" }, filters.element, summary, hint, nothing, rows.element),
     detail,
   );
 
@@ -128,10 +131,11 @@ export function makeInspector(about) {
       : "Recording is off on this server, so there are no requests to show.";
     nothing.hidden = all.length > 0 || !about.recording || !loaded;
     rows.element.hidden = !nothing.hidden;
+    setChildren(hint, unread.length > 0 && withCode(`${unread.map((term) => `\`${term}\``).join(", ")}: not ${unread.length > 1 ? "terms" : "a term"} of this search, so the text itself is searched for.`));
     if (!nothing.hidden) setChildren(nothing, filters.query() ? noMatch() : h("p", {}, "No requests yet. Point a client at ", h("code", {}, `${location.origin}/v1`), ", or ask something in the ", h("a", { href: "#/chats" }, "chat"), "."));
   }
 
-  const noMatch = () => [h("p", {}, "No recorded request matches."), h("button", { type: "button", click: () => filters.clear() }, "Clear the search")];
+  const noMatch = () => [h("p", {}, "No recorded request matches. Only the latest requests are searched; if the server stores requests, since: also finds older ones."), h("button", { type: "button", click: () => filters.clear() }, "Clear the search")];
 
   /** Loads the whole list again, because another search selects other requests. */
   function reload() {
@@ -144,14 +148,14 @@ export function makeInspector(about) {
 
   const poller = makePoller(
     async (signal) => {
-      /** @type {{requests: Line[], running: Running[], next: string, late: number}} */
+      /** @type {{requests: Line[], running: Running[], next: string, late: number, unread?: string[]}} */
       const answer = await fetchJson(`toolspeak/requests?after=${encodeURIComponent(cursor)}&query=${encodeURIComponent(filters.query())}`, { signal });
       if (signal.aborted) return;
       if (stopAfterOne) poller.stop();
       stopAfterOne = false;
       const { requests } = answer;
       const same = loaded && !requests.length && !failed && !running.length && !answer.running.length && late === answer.late;
-      ({ next: cursor, late } = answer);
+      ({ next: cursor, late, unread = [] } = answer);
       running = answer.running.map(runningLine);
       if (same) return;
       failed = false;
@@ -234,7 +238,7 @@ const KINDS = /** @type {Record<string, string>} */ ({ Call: "status:call", "Inv
  * @param {(live: boolean) => void} toggled
  */
 function makeFilters(searched, arranged, toggled) {
-  const field = /** @type {HTMLInputElement} */ (h("input", { type: "search", autocomplete: "off", spellcheck: "false", maxlength: 200, placeholder: "Search, e.g. tool:shell status:retry", "aria-label": "Search requests", title: "Words, and tool: status: model: client: plan: id: with a value. A minus excludes." }));
+  const field = /** @type {HTMLInputElement} */ (h("input", { type: "search", autocomplete: "off", spellcheck: "false", maxlength: 300, placeholder: "Search, e.g. tool:shell status:retry", "aria-label": "Search requests", title: "Words, and tool: status: model: client: key: plan: id: since: until: with a value. A minus excludes." }));
   const kind = select(Object.keys(KINDS), "All requests", { "aria-label": "Show" });
   const live = checkbox("Live", true, () => toggled(live.box.checked));
   const groups = checkbox("Group", true, arranged);

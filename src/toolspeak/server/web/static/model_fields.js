@@ -5,8 +5,11 @@ import { fetchJson, MODELS_CHANGED } from "./api.js";
 import { h, labelled, select, setChildren, withCode } from "./dom.js";
 import { makeMenu } from "./menu.js";
 
-/** The model that was connected last, which fields choose by default. */
-let preferred = "";
+const KEY = "toolspeak-model";
+/** Whether a model was connected since the page was opened. */
+let connected = false;
+/** The model that was connected last, which fields choose by default; this browser remembers it. */
+let preferred = stored();
 const OTHER = "\0other";
 
 /**
@@ -17,8 +20,15 @@ const OTHER = "\0other";
  * @property {() => boolean} isValid whether a model is chosen; if not, the field says so
  */
 
-/** Whether a model was connected since the page was opened. */
-export const isConnected = () => preferred !== "";
+export const isConnected = () => connected;
+
+function stored() {
+  try {
+    return localStorage.getItem(KEY) ?? "";
+  } catch {
+    return "";
+  }
+}
 
 /**
  * Reloads the list of models after one was connected, and chooses it everywhere.
@@ -27,6 +37,12 @@ export const isConnected = () => preferred !== "";
  */
 export async function preferModel(about, model) {
   preferred = model;
+  connected = true;
+  try {
+    localStorage.setItem(KEY, model);
+  } catch {
+    // If storage is disabled, the choice lasts until the page is closed.
+  }
   Object.assign(about, await fetchJson("toolspeak/about"));
   dispatchEvent(new Event(MODELS_CHANGED));
 }
@@ -48,7 +64,7 @@ export function makeModelField(about) {
   };
   const fill = () => {
     setChildren(list, about.models.map((model) => h("option", { value: model }, model)), h("option", { value: OTHER }, "Other…"));
-    set(preferred || (about.models[0] ?? ""));
+    set(about.models.includes(preferred) ? preferred : about.models[0] ?? "");
   };
   fill();
   list.addEventListener("change", () => {

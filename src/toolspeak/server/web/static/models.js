@@ -2,16 +2,18 @@
 /** Model profiles and their sources, and probes on demand. */
 
 import { fetchJson } from "./api.js";
-import { disclosure, h, setChildren, announce, withCode } from "./dom.js";
-import { day } from "./format.js";
+import { announce, disclosure, errorText, h, setChildren, withCode } from "./dom.js";
+import { day, percent, plural } from "./format.js";
 
 /** Milliseconds between two polls of a running probe. */
 const POLL_INTERVAL = 700;
+const DAY_SECONDS = 86_400;
 
 /**
  * @typedef {object} Profile
  * @property {string} name
  * @property {string} [error]
+ * @property {string} upstream
  * @property {string} provider
  * @property {string} base_url
  * @property {string} protocol
@@ -35,16 +37,18 @@ const POLL_INTERVAL = 700;
 export function makeModels(about) {
   const list = h("div", { class: "stack" }, h("p", { class: "soft" }, "Loading…"));
   let visible = false;
+  /** The requests of the last day by model. @type {Map<string, Usage>} */
+  let usage = new Map();
 
   async function refresh() {
     try {
       const { models, left_out, probe } = await fetchJson("toolspeak/models");
-      const cards = models.map((/** @type {Profile} */ model) => drawModel(model, probe, startProbe));
-      setChildren(list, cards, left_out > 0 && h("p", { class: "soft" }, `${left_out} more models are not shown.`), !models.length && h("p", { class: "notice" }, "No models are configured by name. You can still use any model that the upstream serves."));
+      const cards = models.map((/** @type {Profile} */ model) => drawModel(model, probe, startProbe, usage.get(model.name)));
+      setChildren(list, cards, left_out > 0 && h("p", { class: "soft" }, `${plural(left_out, "more model is", "more models are")} not shown.`), !models.length && h("p", { class: "notice" }, "No models are configured by name. You can still use any model that the upstream serves."));
       if (probe.running && visible) setTimeout(refresh, POLL_INTERVAL);
       else if (probe.model && !probe.running) announce(probe.error || `Probe of ${probe.model} complete.`);
     } catch (error) {
-      setChildren(list, h("p", { class: "notice bad" }, /** @type {Error} */ (error).message));
+      setChildren(list, h("p", { class: "notice bad" }, errorText(error)));
     }
   }
 
@@ -55,7 +59,7 @@ export function makeModels(about) {
       announce(`Probing ${model}.`);
       await refresh();
     } catch (error) {
-      list.prepend(h("p", { class: "notice bad", role: "alert" }, /** @type {Error} */ (error).message));
+      list.prepend(h("p", { class: "notice bad", role: "alert" }, errorText(error)));
     }
   }
 
@@ -65,15 +69,17 @@ export function makeModels(about) {
     h(
       "div",
       { class: "page" },
-      h("header", {}, h("h1", {}, "Models"), h("p", { class: "lead" }, "What toolspeak knows about each model. ", h("em", {}, "Probe"), " tests it with 13–25 small requests; results are kept for a week.")),
+      h("header", {}, h("h1", {}, "Models"), h("p", { class: "lead" }, "What toolspeak knows about each model. ", h("em", {}, "Probe"), " asks the model itself, with 13 to 25 small requests as a rule and 64 at most; results are kept for a week.")),
       list,
     ),
   );
   return {
     element,
-    show() {
+    async show() {
       visible = true;
-      refresh();
+      await refresh();
+      usage = await loadUsage();
+      if (visible && usage.size) await refresh();
     },
     hide() {
       visible = false;
@@ -85,18 +91,19 @@ export function makeModels(about) {
  * @param {Profile} model
  * @param {Progress} probe
  * @param {(name: string) => void} startProbe
+ * @param {Usage | undefined} usage
  */
-function drawModel(model, probe, startProbe) {
+function drawModel(model, probe, startProbe, usage) {
   if (model.error) return h("section", { class: "card" }, h("h2", {}, model.name), h("p", { class: "notice warn" }, model.error));
   const running = probe.running && probe.model === model.name;
-  const special = model.special.map((field) => h("span", { class: "badge" }, `${field.replaceAll("_", " ")}: ${String(model.profile[field])}`));
+  const special = model.special.flatMap((field) => badges(field, model.profile[field]));
   return h(
     "section",
     { class: "card stack model" },
     h(
       "div",
       { class: "row apart" },
-      h("div", {}, h("h2", {}, model.name), h("p", { class: "soft small" }, [model.provider, model.base_url, model.protocol.replaceAll("_", " ")].filter(Boolean).join(" · "))),
+      h("div", {}, h("h2", {}, model.name), h("p", { class: "soft small" }, [...new Set([model.upstream, model.provider, model.base_url, model.protocol.replaceAll("_", " ")])].filter(Boolean).join(" · "))),
       h("button", { type: "button", disabled: Boolean(probe.running), click: () => startProbe(model.name), "aria-label": `Probe ${model.name}` }, running ? "Probing…" : "Probe"),
     ),
     running && drawProgress(probe),
@@ -107,16 +114,50 @@ function drawModel(model, probe, startProbe) {
       h("dt", {}, "Tool calling"),
       h("dd", {}, h("span", { class: "badge good" }, model.plan), " ", withCode(model.plan_why)),
       h("dt", {}, "Source"),
-      h("dd", {}, withCode(model.why), " ", h("code", { class: "soft" }, model.rule)),
+      h("dd", {}, h("span", { title: model.rule }, withCode(model.why))),
       model.learned && [h("dt", {}, "Learned in use"), h("dd", {}, model.learned)],
       h("dt", {}, "Last probe"),
       h("dd", {}, model.measured ? day(model.measured) : "never"),
+      h("dt", {}, "Last 24 hours"),
+      h("dd", {}, usage ? describe(usage) : "no requests"),
     ),
+    h("nav", { class: "row small", "aria-label": `Views of ${model.name}` }, VIEWS.map(([title, address]) => h("a", { href: address(model.name) }, title))),
     special.length > 0 && h("div", { class: "row" }, special),
     model.findings.length > 0 && disclosure("Probe results", () => drawFindings(model)),
     disclosure("Full profile", () => h("dl", { class: "facts small" }, Object.entries(model.profile).flatMap(([name, value]) => [h("dt", {}, name.replaceAll("_", " ")), h("dd", {}, JSON.stringify(value))]))),
   );
 }
+
+/**
+ * A field of a profile, or each field of an object in it.
+ * @param {string} name
+ * @param {unknown} value
+ * @returns {HTMLElement[]}
+ */
+function badges(name, value) {
+  if (typeof value !== "object" || value === null) return [h("span", { class: "badge" }, `${name.replaceAll("_", " ")}: ${value}`)];
+  if (Array.isArray(value)) return [h("span", { class: "badge" }, `${name.replaceAll("_", " ")}: ${value.join(", ") || "none"}`)];
+  return Object.entries(value).flatMap(([part, each]) => badges(`${name} ${part}`, each));
+}
+
+/** The views that are opened for a model. */
+const VIEWS = /** @type {[string, (name: string) => string][]} */ ([
+  ["Try in Playground", (name) => `#/playground/?model=${encodeURIComponent(name)}`],
+  ["Evaluate", (name) => `#/evaluate/?model=${encodeURIComponent(name)}`],
+  ["Requests", (name) => `#/requests/?${encodeURIComponent(`model:${name}`)}`],
+]);
+
+/** @typedef {import("./dashboard.js").Totals} Usage */
+
+/** @returns {Promise<Map<string, Usage>>} */
+async function loadUsage() {
+  const now = Math.floor(Date.now() / 1000);
+  const { groups } = await fetchJson(`toolspeak/statistics?since=${now - DAY_SECONDS}&until=${now + 60}`).catch(() => ({ groups: {} }));
+  return new Map(Object.entries(groups.model ?? {}));
+}
+
+/** @param {Usage} usage */
+const describe = ({ requests = 0, errors = 0, calls = 0, no_call: noCall = 0 }) => [plural(requests, "request"), `${percent((requests - errors) / requests)} succeeded`, calls > 0 && plural(calls, "call"), noCall > 0 && `${noCall} with tools but without a call`].filter(Boolean).join(" · ");
 
 /** @param {Progress} probe */
 function drawProgress(probe) {

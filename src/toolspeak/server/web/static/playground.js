@@ -2,27 +2,20 @@
 /** One question with the same tools in several columns, each with a model and a way to make calls; once, or ten times. */
 
 import { fetchJson } from "./api.js";
+import { makeWayField, modelIn, WAYS } from "./call_ways.js";
 import { askOnce, makeColumn } from "./columns.js";
 import { DEMO_TOOLS } from "./demo_tools.js";
-import { announce, h, labelled, setChildren } from "./dom.js";
+import { announce, errorText, h, labelled, setChildren } from "./dom.js";
 import { compact, duration, percent } from "./format.js";
 import { recognise } from "./import_formats.js";
-import { makeModelField } from "./model_fields.js";
+import { interval, median } from "./statistics.js";
+import { addToConfiguration, tomlTable } from "./toml.js";
+import { makeOpenApiSource, makeServerSource } from "./tool_sources.js";
 import { asTool, declaredTools, EXAMPLE } from "./tools.js";
 
 const MAX_COLUMNS = 4;
 const RUNS = 10;
 const QUESTION = "What time is it in Oslo?";
-
-/** The ways to make calls: label, what it means, settings. */
-const WAYS = /** @type {Record<string, [string, string, Record<string, string>]>} */ ({
-  raw: ["Raw", "The tools go to the model's server unchanged.", { mode: "off" }],
-  auto: ["Automatic", "What toolspeak does by default.", {}],
-  native: ["Native first", "Emulated only after a failure.", { mode: "fallback" }],
-  inline: ["Inline", "The model writes calls in its answer.", { mode: "force", plan: "inline" }],
-  decision: ["Decision", "The model first decides, then fills in the arguments.", { mode: "force", plan: "decision" }],
-  envelope: ["Envelope", "The whole answer is JSON.", { mode: "force", plan: "envelope" }],
-});
 
 /**
  * @param {import("./app.js").About} about
@@ -87,12 +80,17 @@ export function makePlayground(about) {
     h("div", { class: "row" }, once, often, add),
     status,
   );
-  const element = h("div", { class: "scroll" }, h("div", { class: "page tidy" }, h("header", {}, h("h1", {}, "Playground"), h("p", { class: "lead" }, "One question, several ways to call tools. Compare models, or what toolspeak does with one.")), form, places));
+  const element = h("div", { class: "scroll" }, h("div", { class: "page tidy" }, h("header", {}, h("h1", {}, "Playground"), h("p", { class: "lead" }, "One question, several ways to call tools. Compare models, or the ways to call tools with one model.")), form, places));
   // On the document, so Escape stops the columns wherever the focus is.
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape" && !event.isComposing && element.isConnected) running?.abort();
   });
-  return { element };
+  return {
+    element,
+    show(rest) {
+      if (modelIn(rest)) for (const slot of slots) slot.setModel(modelIn(rest));
+    },
+  };
 }
 
 /**
@@ -102,24 +100,20 @@ export function makePlayground(about) {
  * @param {() => void} removed
  */
 function makeSlot(about, chosen, removed) {
-  const model = makeModelField(about);
-  const way = /** @type {HTMLSelectElement} */ (h("select", { change: () => describe() }, Object.entries(WAYS).map(([name, [label]]) => h("option", { value: name, selected: name === chosen }, label))));
-  const words = h("p", { class: "small soft" });
   const column = makeColumn(WAYS[chosen][0]);
+  const field = makeWayField(about, chosen, { removed, changed: (way) => column.setTitle(WAYS[way][0]) });
+  const { model } = field;
   const rate = h("div", { class: "small", role: "status" });
-  const remove = h("button", { type: "button", class: "quiet", click: removed, "aria-label": "Remove this column", title: "Remove" }, "✕");
-  const describe = () => {
-    setChildren(words, WAYS[way.value][1]);
-    column.setTitle(WAYS[way.value][0]);
-  };
-  describe();
 
   /** @param {{question: string, tools: import("./tools.js").Tool[]}} wish */
-  const complete = (wish) => ({ ...wish, model: model.value(), settings: WAYS[way.value][2] });
-  const element = h("div", { class: "stack-tight slot" }, h("div", { class: "fields" }, model.element, labelled("Calls", way), remove), words, column.element, rate);
+  const complete = (wish) => ({ ...wish, model: model.value(), settings: WAYS[field.way()][2] });
+  const outcome = h("div", { class: "small stack-tight", role: "status" });
+  const makeDefault = h("button", { type: "button", class: "link", click: () => setDefault(model, field.way(), outcome) }, "Make this the default");
+  const element = h("div", { class: "stack-tight slot" }, field.element, column.element, rate, h("div", {}, makeDefault), outcome);
   return {
     element,
-    remove,
+    remove: field.remove,
+    setModel: model.set,
     isValid: model.isValid,
     /** @param {Parameters<typeof complete>[0]} wish @param {AbortSignal} signal */
     async run(wish, signal) {
@@ -140,6 +134,28 @@ function makeSlot(about, chosen, removed) {
   };
 }
 
+/**
+ * Makes a way to call tools the default of a model, and says how to keep it.
+ * @param {import("./model_fields.js").ModelField} field
+ * @param {string} way
+ * @param {HTMLElement} place
+ */
+async function setDefault(field, way, place) {
+  if (!field.isValid()) return;
+  const [label, , settings] = WAYS[way];
+  try {
+    const { model, changed } = await fetchJson("toolspeak/default", { method: "POST", body: { model: field.value(), settings } });
+    const said = !changed
+      ? "This server has several workers, so its settings cannot be changed while it runs."
+      : way === "auto"
+        ? `${field.value()} uses the settings of the configuration again.`
+        : `${field.value()} now uses ${label}, for every client, until the server stops or reloads its configuration.`;
+    setChildren(place, h("p", { class: `notice ${changed ? "good" : "warn"}` }, said), way !== "auto" && addToConfiguration(tomlTable(["models", model], settings)));
+  } catch (error) {
+    setChildren(place, h("p", { class: "notice bad" }, errorText(error)));
+  }
+}
+
 /** @param {import("./columns.js").Outcome[]} outcomes of repeated runs */
 function drawRate(outcomes) {
   const successes = outcomes.filter((outcome) => outcome.called).length;
@@ -152,24 +168,7 @@ function drawRate(outcomes) {
 }
 
 /**
- * Wilson's interval for a share.
- * @param {number} successes
- * @param {number} all
- * @returns {[number, number]}
- */
-export function interval(successes, all) {
-  const z = 1.96;
-  const share = successes / all;
-  const middle = (share + (z * z) / (2 * all)) / (1 + (z * z) / all);
-  const spread = (z * Math.sqrt((share * (1 - share)) / all + (z * z) / (4 * all * all))) / (1 + (z * z) / all);
-  return [Math.max(0, middle - spread), Math.min(1, middle + spread)];
-}
-
-/** @param {number[]} numbers */
-const median = (numbers) => numbers.sort((one, two) => one - two)[Math.floor(numbers.length / 2)] ?? 0;
-
-/**
- * The tools: demo tools, a form, JSON, or those of a pasted request.
+ * The tools: demo tools, a form, JSON, or those of the server, an OpenAPI document or a pasted request.
  * @param {(question: string) => void} asked is called with the question of a pasted request
  */
 function makeToolEditor(asked) {
@@ -210,12 +209,12 @@ function makeToolEditor(asked) {
 
   async function take() {
     try {
-      const told = await fetchJson("toolspeak/import", { method: "POST", body: recognise(pasted.value).body });
-      write(told.tools.map((/** @type {any} */ tool) => ({ name: tool.name, description: tool.description, parameters: tool.parameters ?? { type: "object" } })));
-      if (told.question) asked(told.question);
+      const imported = await fetchJson("toolspeak/import", { method: "POST", body: recognise(pasted.value).body });
+      write(imported.tools.map((/** @type {any} */ tool) => ({ name: tool.name, description: tool.description, parameters: tool.parameters ?? { type: "object" } })));
+      if (imported.question) asked(imported.question);
       pasted.value = "";
     } catch (error) {
-      setChildren(status, h("span", { class: "failed" }, /** @type {Error} */ (error).message));
+      setChildren(status, h("span", { class: "failed" }, errorText(error)));
     }
   }
 
@@ -224,6 +223,14 @@ function makeToolEditor(asked) {
     box.checked = chosen.has(tool.name);
     return h("label", { class: "check" }, box, tool.name);
   });
+  /** @param {import("./openapi_tools.js").Declared[]} tools replace those of the same name */
+  const add = (tools) => {
+    const names = new Set(tools.map((tool) => tool.name));
+    const kept = own.map((tool) => tool.definition.function).filter((tool) => !names.has(tool.name));
+    write([...kept, ...tools.map(({ name: given, description: about, parameters: schema }) => ({ name: given, description: about, parameters: schema ?? { type: "object" } }))]);
+  };
+  const server = makeServerSource(add);
+  const fromServer = h("details", { toggle: () => fromServer instanceof HTMLDetailsElement && fromServer.open && server.load() }, h("summary", {}, "Import from the server (MCP)"), server.element);
   const group = (/** @type {string} */ title, /** @type {import("./dom.js").Child[]} */ ...content) => h("details", {}, h("summary", {}, title), h("div", { class: "stack-tight" }, content));
   const element = h(
     "fieldset",
@@ -232,7 +239,9 @@ function makeToolEditor(asked) {
     h("div", { class: "row" }, demo),
     group("Describe a tool", h("div", { class: "fields" }, labelled("Name", name), labelled("Description", description), labelled("Parameters", parameters), h("button", { type: "button", click: addTool }, "Add tool")), h("p", { class: "small soft" }, "Separate parameters by commas. A type follows a colon; a question mark means optional.")),
     group("Edit as JSON", labelled("Tools as JSON", field)),
-    group("Take from a request", labelled("Request in any protocol", pasted), h("div", {}, h("button", { type: "button", click: take }, "Take tools and question"))),
+    fromServer,
+    group("Import from OpenAPI", makeOpenApiSource(add)),
+    group("Import from a request", labelled("Request in any protocol", pasted), h("div", {}, h("button", { type: "button", click: take }, "Use its tools and question"))),
     status,
   );
   return { element, error: () => problem, tools: () => [...DEMO_TOOLS.filter((tool) => chosen.has(tool.name)).map(asTool), ...own] };

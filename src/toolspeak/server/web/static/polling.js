@@ -1,6 +1,8 @@
 // @ts-check
 /** Polls while a part of the page is visible, one request at a time. */
 
+import { sentence } from "./format.js";
+
 /**
  * @param {(signal: AbortSignal) => Promise<void>} poll fetches what is new; the signal aborts it
  * @param {(message: string) => void} onError
@@ -24,7 +26,7 @@ export function makePoller(poll, onError, interval) {
         await poll(signal);
       } catch (error) {
         if (signal.aborted) return;
-        onError(/** @type {Error} */ (error).message);
+        onError(sentence(/** @type {Error} */ (error).message));
       }
       await pause(interval(), signal);
     }

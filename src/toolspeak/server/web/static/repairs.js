@@ -46,7 +46,7 @@ export const REPAIRS = [
       "detail": ""
      }
     ],
-    "why": "it is a call"
+    "why": "it is a valid call"
    },
    {
     "name": "get_current_weather",
@@ -76,7 +76,7 @@ export const REPAIRS = [
       "detail": ""
      }
     ],
-    "why": "it is a call"
+    "why": "it is a valid call"
    }
   ],
   "calls": [
@@ -129,7 +129,7 @@ export const REPAIRS = [
      "echo": false
     },
     "notes": [],
-    "why": "it is a call"
+    "why": "it is a valid call"
    }
   ],
   "calls": [

@@ -3,7 +3,7 @@
 
 import { fetchJson } from "./api.js";
 import { drawAttempts } from "./attempts.js";
-import { h, labelled, setChildren, announce, select, withCode } from "./dom.js";
+import { announce, errorText, h, labelled, select, setChildren, withCode } from "./dom.js";
 import { duration } from "./format.js";
 
 /**
@@ -32,7 +32,7 @@ export function makeReplay(one, about) {
       result.scrollIntoView({ block: "start" });
       announce("Re-run complete.");
     } catch (error) {
-      setChildren(result, h("p", { class: "notice bad" }, /** @type {Error} */ (error).message));
+      setChildren(result, h("p", { class: "notice bad" }, errorText(error)));
     }
     button.disabled = false;
   };

@@ -2,7 +2,7 @@
 /** The sign-in form for the one-time link that the server printed, or for an admin key. */
 
 import { fetchJson } from "./api.js";
-import { h, labelled, setChildren, withCode } from "./dom.js";
+import { errorText, h, labelled, setChildren, withCode } from "./dom.js";
 
 /**
  * @param {() => void} done is called after a successful sign-in
@@ -20,7 +20,7 @@ export function signIn(done, why) {
       await fetchJson("toolspeak/session", { method: "POST", body: { code } });
       done();
     } catch (error) {
-      setChildren(status, h("p", { class: "notice bad" }, /** @type {Error} */ (error).message));
+      setChildren(status, h("p", { class: "notice bad" }, errorText(error)));
     }
   };
   const form = h("form", { class: "stack", submit: send }, labelled("One-time link or admin key", field), h("button", { class: "main" }, "Sign in"), status);

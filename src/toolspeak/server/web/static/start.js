@@ -35,7 +35,7 @@ export function makeStart(about) {
     h(
       "div",
       { class: "page tidy start" },
-      h("header", {}, h("h1", {}, "Tool calling for any model"), h("p", { class: "lead" }, "Paste the address of any model. See it call tools, raw beside toolspeak, and why.")),
+      h("header", {}, h("h1", {}, "Tool calling for any model"), h("p", { class: "lead" }, "Enter the address of a model and see whether it calls tools, with and without toolspeak.")),
       demo,
       card("Connect a model", "Enter the address of a model server. The protocol is detected. The key stays in the memory of this server.", connect.element),
       compareCard,

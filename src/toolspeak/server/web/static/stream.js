@@ -13,6 +13,7 @@ import { TimeSlice } from "./time_slice.js";
  * @property {string} finish
  * @property {string} record the id of the recorded request
  * @property {string} plan
+ * @property {number} requests that were sent to the model; 0 if unknown
  * @property {string[]} warnings
  * @property {number} input input tokens
  * @property {number} output output tokens
@@ -23,22 +24,22 @@ import { TimeSlice } from "./time_slice.js";
 /**
  * Sends a request, and reports every piece of the reply.
  * @param {object} body
- * @param {Record<string, string | string[]>} settings
+ * @param {Record<string, string | number | string[]>} settings
  * @param {AbortSignal} signal
  * @param {(reply: StreamedReply, piece: Piece | null) => void} onPiece
- * @param {string} id by which the server recognises the request while it runs
+ * @param {string} [id] by which the server recognises the request while it runs
  * @returns {Promise<StreamedReply>}
  */
 export async function streamReply(body, settings, signal, onPiece, id) {
   const response = await request("v1/chat/completions", {
     method: "POST",
     signal,
-    headers: { "content-type": "application/json", "x-request-id": id, ...(Object.values(settings).some((value) => value.length) && { "x-toolspeak-settings": ascii(settings) }) },
+    headers: { "content-type": "application/json", ...(id && { "x-request-id": id }), ...(Object.values(settings).some((value) => String(value)) && { "x-toolspeak-settings": ascii(settings) }) },
     body: JSON.stringify({ ...body, stream: true, stream_options: { include_usage: true } }),
   });
   if (!response.ok || !response.body) throw await errorFrom(response);
   /** @type {StreamedReply} */
-  const reply = { text: "", reasoning: "", calls: [], finish: "", record: "", plan: "", warnings: [], input: 0, output: 0 };
+  const reply = { text: "", reasoning: "", calls: [], finish: "", record: "", plan: "", requests: 0, warnings: [], input: 0, output: 0 };
   applyMetadata(reply, metadata(response));
   onPiece(reply, null); // report the id now, in case the request is stopped
   const slice = new TimeSlice();
@@ -107,10 +108,11 @@ const ascii = (value) => JSON.stringify(value).replace(/[^ -~]/g, (character) =>
 /**
  * Applies toolspeak metadata to a reply.
  * @param {StreamedReply} reply
- * @param {{id?: string, plan?: string, warnings?: string[]}} data
+ * @param {{id?: string, plan?: string, requests?: number, warnings?: string[]}} data
  */
 function applyMetadata(reply, data) {
   reply.record = data.id ?? reply.record;
   reply.plan = data.plan ?? reply.plan;
+  reply.requests = data.requests ?? reply.requests;
   reply.warnings = data.warnings ?? reply.warnings;
 }

@@ -5,7 +5,7 @@ import { h } from "./dom.js";
 
 const KEY = "toolspeak-theme";
 const NEXT = /** @type {Record<string, string>} */ ({ "": "dark", dark: "light", light: "" });
-const NAMES = /** @type {Record<string, string>} */ ({ "": "◐ Auto", dark: "● Dark", light: "○ Light" });
+const NAMES = /** @type {Record<string, string>} */ ({ "": "◐ auto", dark: "● dark", light: "○ light" });
 const WORDS = /** @type {Record<string, string>} */ ({ "": "same as the system", dark: "dark", light: "light" });
 
 /** @param {HTMLElement} button that switches to the next theme */
@@ -15,9 +15,9 @@ export function startTheme(button) {
     if (theme) document.documentElement.dataset.theme = theme;
     else delete document.documentElement.dataset.theme;
     const [sign, word] = NAMES[theme].split(" ");
-    button.replaceChildren(sign, " ", h("span", { class: "word" }, word));
+    button.replaceChildren(sign, " ", h("span", { class: "word" }, `Theme: ${word}`));
     button.title = `Colours: ${WORDS[theme]}`;
-    button.setAttribute("aria-label", `Theme: ${NAMES[theme].slice(2)}`);
+    button.setAttribute("aria-label", `Theme: ${word}`);
   };
   button.addEventListener("click", () => {
     theme = NEXT[theme];

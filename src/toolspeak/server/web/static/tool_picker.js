@@ -6,7 +6,7 @@
 
 import { fetchJson } from "./api.js";
 import { DEMO_TOOLS } from "./demo_tools.js";
-import { h, labelled, setChildren, withCode } from "./dom.js";
+import { errorText, h, labelled, setChildren, withCode } from "./dom.js";
 import { makeMenu } from "./menu.js";
 import { asTool, declaredTools, EXAMPLE } from "./tools.js";
 
@@ -85,7 +85,7 @@ export function makeToolPicker() {
       );
     } catch (error) {
       server.hidden = false;
-      setChildren(server, h("legend", {}, "Server tools"), h("p", { class: "small failed" }, /** @type {Error} */ (error).message));
+      setChildren(server, h("legend", {}, "Server tools"), h("p", { class: "small failed" }, errorText(error)));
     }
     showCount();
   };

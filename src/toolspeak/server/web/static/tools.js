@@ -1,7 +1,7 @@
 // @ts-check
 /** Tools as the page offers them to models. */
 
-/** @typedef {{name: string, definition: any, run: ((args: any) => string) | null, aliases?: Record<string, string>}} Tool `aliases`: other names of parameters, and the declared ones */
+/** @typedef {{name: string, definition: any, run: ((args: any) => string) | null, aliases?: Record<string, string>, strict?: boolean}} Tool `aliases`: other names of parameters, and the declared ones; `strict`: others are errors */
 
 /** An example of a user's own tool. */
 export const EXAMPLE = `[{"name": "get_weather", "description": "The weather in a city.",
@@ -11,10 +11,10 @@ export const EXAMPLE = `[{"name": "get_weather", "description": "The weather in 
 const NAME = /^[^\s\p{C}<>`]{1,200}$/u;
 
 /**
- * @param {{name: string, description?: string, parameters?: object, run?: ((args: any) => string) | null, aliases?: Record<string, string>}} declared
+ * @param {{name: string, description?: string, parameters?: object, run?: ((args: any) => string) | null, aliases?: Record<string, string>, strict?: boolean}} declared
  * @returns {Tool}
  */
-export const asTool = ({ name, description = "", parameters = { type: "object" }, run = null, aliases }) => ({ name, definition: { type: "function", function: { name, description, parameters } }, run, aliases });
+export const asTool = ({ name, description = "", parameters = { type: "object" }, run = null, aliases, strict }) => ({ name, definition: { type: "function", function: { name, description, parameters } }, run, aliases, strict });
 
 /**
  * The tools that a user declared as JSON: one or several, bare or in OpenAI's format. Throws if they are not valid.
