@@ -252,7 +252,7 @@ def test_the_round_under_way_is_redrawn_and_collapses_to_one_line():
 
 @pytest.mark.requirement("R-T20")
 def test_nothing_that_is_shown_steers_the_terminal():
-    assert clean("a\x1b[2Jb\x9bc\r\nd\te\u202e") == "a[2Jbc\nd\te"
+    assert clean("a\x1b[2Jb\x9bmc\r\nd\te\u202e") == "abc\nd\te"
     assert "\x1b" not in round_text(1, MADE)
     assert call_text(ToolCall("x\x1b", {"a": 1, "b": "\x1b"})).isprintable()
 

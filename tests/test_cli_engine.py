@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from tests.cases import check_each
 from toolspeak.cli import engine, main
+from toolspeak.file_locks import file_lock
 from toolspeak.upstreams.embedded.engine_build import missing
 from toolspeak.upstreams.embedded.weights import MERGED
 
@@ -42,8 +43,9 @@ def test_status_shows_the_engine_and_the_cached_files(tmp_path: Path):
     state.parent.mkdir(parents=True)
     state.write_bytes(bytes(1_000_000))
     result = run("status")
-    assert (result.exit_code, "toolspeak engine build" in result.stderr) == (0, True)
-    assert "features       CPU : AVX2 = 1 |" in result.stdout
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "features   CPU : AVX2 = 1 |" in result.stdout
+    assert "own build  would be faster: run `toolspeak engine build`" in result.stdout
     assert f"2.0 MB {weights}" in result.stdout
     assert "1 file, 1.0 MB" in result.stdout
     found = json.loads(run("status", "--json").stdout)
@@ -55,8 +57,22 @@ def test_status_shows_the_engine_and_the_cached_files(tmp_path: Path):
 def test_status_says_what_a_build_needs(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(engine, "missing", lambda environment: {"a C++ compiler (c++)": "g++"})
     result = run("status")
-    assert "build needs    a C++ compiler (c++)" in result.stdout
+    assert "would be faster, but needs a C++ compiler (c++)" in result.stdout
     assert result.stderr == ""
+
+
+def test_status_says_that_a_build_runs_and_lists_no_files_of_its_own(tmp_path: Path):
+    builder = engine.EngineBuilder(tmp_path / "cache" / "toolspeak", {})
+    builder.folder.mkdir(parents=True)
+    (builder.folder / "ggml-vocab.gguf").write_bytes(b"GGUF")
+    assert f"interrupted; log: {builder.log}; would be faster" in run("status").stdout
+    with file_lock(builder.folder / "lock"):
+        assert f"own build  running now; log: {builder.log}\n" in run("status").stdout
+        assert json.loads(run("status", "--json").stdout)["build"] == "running"
+    (builder.folder / "failed").touch()
+    result = run("status")
+    assert "own build  failed; log: " in result.stdout
+    assert "weights    0 files\n" in result.stdout
 
 
 def test_a_build_outside_a_virtual_environment_is_refused(monkeypatch: pytest.MonkeyPatch):

@@ -51,7 +51,7 @@ def test_a_model_is_asked_shown_remembered_and_forgotten():
         assert "native calls      yes             3 of 3 answers called the tool\n" in first.stdout
         assert "cost: 1" in first.stdout
         assert "tokens in" in first.stdout
-        assert "request 1 of at most 64: reachable: answered\n" in first.stderr
+        assert "request 1: reachable: answered\n" in first.stderr
         count = len(heard)
         again = run(*here)
         assert again.stderr == "note: this is a stored result; use --refresh to probe again\n"
@@ -60,10 +60,10 @@ def test_a_model_is_asked_shown_remembered_and_forgotten():
         assert run(*here, "--refresh").exit_code == 0
         assert len(heard) > count
         listed = run("--list").stdout
-        assert f"openai:m  {url}  openai  (fresh)\n" in listed
+        assert f"openai:m  {url}  native calls  (fresh)\n" in listed
         strategy = CliRunner().invoke(main, ("strategy", "openai:m", "--base-url", url)).stdout
         assert "rule       probe\n" in strategy
-        assert "plan       native\n" in strategy
+        assert "plan       native: " in strategy
         assert run(*here, "--forget").stdout == "Deleted the result of openai:m\n"
         assert run(*here, "--forget").stdout == "No stored result for openai:m\n"
         assert run("--list").stdout == ""

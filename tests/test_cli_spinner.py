@@ -22,7 +22,7 @@ def drawn(stage: Stage, width: int = 80) -> str:
     [
         (0.4, "reading", 80, ""),
         (12.6, "reading 1,240 tokens", 80, "13 s reading 1,240 tokens"),
-        (3.0, "bad \x1b[2J name", 80, "3 s bad [2J name"),
+        (3.0, "bad \x1b[2J name", 80, "3 s bad  name"),
         (3.0, "x" * 100, 40, f"3 s {'x' * 33}…"),
         (3.0, "", 80, ""),
     ],

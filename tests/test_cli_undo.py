@@ -72,7 +72,7 @@ def test_a_stored_session_shows_its_diffs():
     work(EDIT)
     (session,) = json.loads(invoke("sessions", "list", "--json").stdout)
     shown = invoke("sessions", "show", session["id"]).stdout
-    assert "      -Bread costs 3 crowns.\n      +Bread costs 4 \\x1b[31mcrowns.\n" in shown
+    assert "  -Bread costs 3 crowns.\n  +Bread costs 4 \\x1b[31mcrowns.\n" in shown
     told = json.loads(invoke("sessions", "show", session["id"], "--json").stdout)
     (record,) = told["conversation"][1]["rounds"][0]["calls"]
     assert [each["path"] for each in record["diffs"]] == ["notes.txt"]

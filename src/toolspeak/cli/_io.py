@@ -10,14 +10,14 @@ import os
 import re
 import sys
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic
-from typing import IO, TYPE_CHECKING, Any, BinaryIO, Self
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, Self, cast
 
 import click
 
-from ..core.text import printable, suggestion
+from ..core.text import printable, system_reason, without_sequences
 from ..errors import ToolspeakError
 
 if TYPE_CHECKING:
@@ -30,10 +30,16 @@ REFRESHES_PER_SECOND = 8
 _DELAY = 0.5  # seconds without a spinner, so that quick work does not flicker
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 NEWLINE_AND_TAB = "\n\t"  # the control characters that output keeps
-_WHOLE = 200  # maximum length of a command's summary, more than any has
 
 #: Matches invalid bytes as decoded by `surrogateescape`. Valid UTF-8 never decodes to these characters.
 _ESCAPED_BYTE = re.compile("[\udc80-\udcff]")
+
+#: A control sequence whose end may still arrive, and how much of it is held back.
+_BEGUN_SEQUENCE = re.compile(r"(?:\x1b(?:[ -/]*|\[[0-?]*[ -/]*|[]PX^_][^\x07\x1b\x9c\n]*\x1b?)|\x9b[0-?]*[ -/]*)\Z")
+_MAX_REST = 1000
+#: A word with the spaces before it, for breaking lines.
+_WORD = re.compile(" *[^ ]+| +")
+_USUAL_WIDTH = 80
 
 #: Invisible characters that Python considers printable, and variation selectors.
 _BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0") | frozenset(map(chr, range(0xE0100, 0xE01F0)))
@@ -57,7 +63,39 @@ def print_error(message: str, hint: str = "", file: IO[Any] | None = None) -> No
     for label, text, colour in (("error:", message, "red"), ("hint:", hint, "cyan")):
         if text:
             line = f"{click.style(label, fg=colour, bold=True)} {clean(text)}"
-            click.echo(line, file=file, err=file is None, color=colours())
+            echo(line, err=True, indent=len(label) + 1, file=file, color=colours())
+
+
+def echo(text: str = "", *, err: bool = False, indent: int | None = None, **options: Any) -> None:
+    """Print text. On a terminal, long lines are broken between words.
+
+    The rest of a line is indented by `indent`, by default two spaces more than its beginning.
+    """
+    stream = options.get("file") or (sys.stderr if err else sys.stdout)
+    if stream.isatty():
+        width = _columns(stream)
+        text = "\n".join(wrapped(line, width, indent) for line in text.split("\n"))
+    click.echo(text, err=err and options.get("file") is None, **options)
+
+
+def wrapped(line: str, width: int, indent: int | None = None) -> str:
+    """Break a line between words so that it fits a width, if its words do. Colours take no space."""
+    indent = len(line) - len(line.lstrip(" ")) + 2 if indent is None else indent
+    rows, length = [""], 0
+    for word in _WORD.findall(line):
+        size, alone = len(click.unstyle(word)), len(click.unstyle(word.lstrip(" ")))
+        if length + size > width >= indent + alone and rows[-1].strip():
+            rows, length = [*rows, " " * indent + word.lstrip(" ")], indent + alone
+        else:
+            rows[-1] += word
+            length += size
+    return "\n".join(rows)
+
+
+def _columns(stream: Any) -> int:
+    with suppress(OSError, ValueError):
+        return os.get_terminal_size(stream.fileno()).columns or _USUAL_WIDTH
+    return _USUAL_WIDTH
 
 
 def colours() -> bool | None:
@@ -67,8 +105,21 @@ def colours() -> bool | None:
 
 
 def clean(text: str) -> str:
-    """Remove terminal control characters from untrusted text."""
-    return printable(text, "", NEWLINE_AND_TAB)
+    """Remove control sequences and other control characters from untrusted text."""
+    return printable(without_sequences(text), "", NEWLINE_AND_TAB)
+
+
+class CleanPieces:
+    """Cleans a text that arrives in pieces. Holds back a control sequence until its end has arrived."""
+
+    def __init__(self) -> None:
+        self._rest = ""
+
+    def feed(self, piece: str) -> str:
+        text = self._rest + piece
+        match = _BEGUN_SEQUENCE.search(text[-_MAX_REST:])
+        self._rest = match[0] if match else ""
+        return clean(text[: len(text) - len(self._rest)])
 
 
 def print_answer(text: str) -> None:
@@ -139,24 +190,6 @@ class Spinner:
         self.hide()
 
 
-class CommandGroup(click.Group):
-    """Group of commands with whole summaries and suggestions for mistyped names."""
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        name = args[0]
-        if not name.startswith("-") and self.get_command(ctx, name) is None:
-            hint = suggestion(name, self.list_commands(ctx), f"`{ctx.command_path} --help` lists the commands")
-            raise CliError(f"unknown command `{name}`", hint=hint)
-        return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, each.get_short_help_str(_WHOLE)) for name, each in commands if each])
-
-
 @contextmanager
 def usage_errors() -> Generator[None]:
     """Turn library errors into command-line errors with a hint."""
@@ -181,13 +214,13 @@ class Utf8:
 
     def report(self, name: str) -> None:
         if self.replaced:
-            click.echo(f"note: {name} is not valid UTF-8; replaced {self.replaced} bytes with U+FFFD", err=True)
+            echo(f"note: {name} is not valid UTF-8; replaced {self.replaced} bytes with U+FFFD", err=True)
 
 
 def chunks(name: str) -> Iterator[str]:
     """Yield the text of the file `name` (`-` for stdin) in chunks as it arrives."""
     utf8 = Utf8()
-    with _open_input(name) as stream:
+    with open_input(name) as stream:
         # `read1` does not wait for a full buffer. Replacements of stdin, as in tests, may lack it.
         read = getattr(stream, "read1", stream.read)
         while data := read(_CHUNK_BYTES):
@@ -215,6 +248,17 @@ def read_json(name: str, what: str) -> Any:
         raise CliError(f"{what} `{name}` is nested too deeply") from None
 
 
+def read_tools(name: str) -> list[Any]:
+    """Read a list of tools from the file `name`."""
+    value = read_json(name, "the tools file")
+    if isinstance(value, dict):
+        value = cast(dict[str, Any], value).get("tools")  # accept a whole request body, too
+    if not isinstance(value, list):
+        hint = 'use [{"type": "function", ...}]'
+        raise CliError(f"the tools file `{name}` does not contain a list of tools", hint=hint)
+    return cast(list[Any], value)
+
+
 def write_json(value: Any, *, indent: int | None = None) -> None:
     """Print `value` as JSON and flush the output, so the other end of a pipe gets it at once."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)
@@ -222,6 +266,18 @@ def write_json(value: Any, *, indent: int | None = None) -> None:
     # A lone surrogate cannot be encoded as UTF-8; backslashreplace writes its JSON escape.
     stream.write(text.encode("utf-8", "backslashreplace") + b"\n")
     stream.flush()
+
+
+def write_text(name: str, text: str) -> None:
+    """Write a text to the file `name` (`-` for stdout)."""
+    if name == "-":
+        click.echo(text, nl=False)
+        return
+    try:
+        Path(name).write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise CliError(f"cannot write `{name}`: {system_reason(error)}") from None
+    echo(f"Wrote `{name}`", err=True)
 
 
 def escape(text: str) -> str:
@@ -236,11 +292,11 @@ def _is_visible(char: str) -> bool:
 
 
 @contextmanager
-def _open_input(name: str) -> Generator[BinaryIO]:
+def open_input(name: str) -> Generator[BinaryIO]:
     if name == "-":
         stream = sys.stdin.buffer
         if stream.isatty():
-            click.echo("note: reading from the terminal; press Ctrl-D to finish", err=True)
+            echo("note: reading from the terminal; press Ctrl-D to finish", err=True)
         yield stream
         return
     try:
@@ -248,4 +304,4 @@ def _open_input(name: str) -> Generator[BinaryIO]:
             yield stream
     except OSError as error:
         hint = "pass the path of a text file, or - for stdin"
-        raise CliError(f"cannot read `{name}`: {error.strerror or error}", hint=hint) from None
+        raise CliError(f"cannot read `{name}`: {system_reason(error)}", hint=hint) from None

@@ -15,13 +15,13 @@ import msgspec
 
 from ..agent import events
 from ..agent.events import AgentEvent, AgentResult
-from ..core.text import printable
+from ..core.text import counted, printable
 from ..core.types import ToolCall
 from ..engine.rounds.transcript import Round
 from ..engine.turn.trace import NOT_CALLED
 from ..tools.approval import ApprovalAnswer, Question
 from ..tools.diffs import shorten_diff
-from ._io import REFRESHES_PER_SECOND, Spinner, Stage, as_markdown, clean, escape
+from ._io import REFRESHES_PER_SECOND, CleanPieces, Spinner, Stage, as_markdown, clean, echo, escape
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -70,17 +70,22 @@ def round_line(number: int, round_: Round) -> str:
     return f"▸ round {number}: {_short(calls)} ({seconds:.1f} s{mark})"
 
 
-def round_text(number: int, round_: Round) -> str:
-    """Format an expanded round: text, calls and results."""
+def round_text(number: int, round_: Round, max_chars: int = 0) -> str:
+    """Format an expanded round: text, calls and results. `max_chars` limits the arguments and the results."""
+
+    def shorten(text: str) -> str:
+        cut = max_chars and len(text) > max_chars
+        return f"{text[:max_chars]}… ({len(text)} characters; --json prints all)" if cut else text
+
     lines = [f"▾ round {number}"]
     if round_.text.strip():
         lines.append(clean(round_.text.strip()))
     for record in round_.calls:
         arguments = clean(msgspec.json.encode(record.call.arguments).decode())
-        lines.append(f"→ {clean(record.call.name)} {arguments}")
+        lines.append(f"→ {clean(record.call.name)} {shorten(arguments)}")
         if record.result is not None:
             mark = "✗" if record.result.error else "✓"
-            lines.append(f"{mark} {clean(record.result.content)}")
+            lines.append(f"{mark} {shorten(clean(record.result.content))}")
         lines += [coloured_diff(each.diff) for each in record.diffs]
     return "\n".join(lines)
 
@@ -139,7 +144,7 @@ def closing_line(result: AgentResult) -> str:
     if not result.rounds and result.why_no_call not in ("", NOT_CALLED.detail):
         return f"no tool call: {_short(result.why_no_call)}"
     compacted = [note.detail for note in result.notes if note.code in _COMPACTIONS]
-    return f"compacted {len(compacted)} times: {_short(compacted[-1])}" if compacted else ""
+    return f"compacted {counted(len(compacted), 'time')}: {_short(compacted[-1])}" if compacted else ""
 
 
 class PromptGuard:
@@ -183,6 +188,7 @@ class LineScreen:
     def __init__(self, say: Callable[[str], None], *, live: bool = False) -> None:
         self._say = say
         self._live = live  # whether to stream text to stdout
+        self._cleaner = CleanPieces()
         self._open = False  # whether the current line still lacks its newline
         self._terminal = sys.stderr.isatty()  # where the spinner shows the rounds
         self._spinner = Spinner()
@@ -191,16 +197,15 @@ class LineScreen:
     def show(self, event: AgentEvent) -> None:
         match event:
             case events.TextPiece(text) if self._live:
-                click.echo(clean(text), nl=False)
-                sys.stdout.flush()
-                self._open = not text.endswith("\n")
+                self._stream(self._cleaner.feed(text))
             case events.CallStarted(call):
                 self._line(f"→ {call_text(call)}")
             case events.FileChanged(_, _, diff):
                 self._line(coloured_diff(diff))
             case events.ResultReady(call, result):
-                mark, shorten = ("✗", _end) if result.error else ("✓", _short)
-                self._line(f"{mark} {_short(call.name)}: {shorten(result.content)}")
+                # The last line of an error says most, for example that of a traceback.
+                text = (result.content.strip().splitlines() or [""])[-1] if result.error else result.content
+                self._line(f"{'✗' if result.error else '✓'} {_short(call.name)}: {_short(text)}")
             case events.RoundComplete(number, round_) if not self._terminal:
                 self._line(round_line(number, round_))
             case events.RoundStarted(number, summary) if not self._terminal and (summary or number > 1):
@@ -216,11 +221,16 @@ class LineScreen:
             self._written = written[-2 * _MAX_CHARS :]
             self._spinner.show(f"{stage} {_end(self._written)}")
 
+    def _stream(self, piece: str) -> None:
+        click.echo(piece, nl=False)
+        sys.stdout.flush()
+        self._open = not piece.endswith("\n") if piece else self._open
+
     def pause(self) -> None:
         """Finish the current line, so other output can follow."""
         self._spinner.hide()
         if self._open:
-            click.echo()
+            echo()
             self._open = False
 
     def _line(self, text: str) -> None:
@@ -243,14 +253,15 @@ class LiveScreen:
         self._text = ""
         self._calls: dict[str, str] = {}
         self._tails: dict[str, str] = {}
+        self._cleaner = CleanPieces()
 
     def show(self, event: AgentEvent) -> None:
         self._stage.text = stage_text(event) or self._stage.text
         match event:
             case events.RoundStarted():
-                self._text, self._calls, self._tails = "", {}, {}
+                self._text, self._calls, self._tails, self._cleaner = "", {}, {}, CleanPieces()
             case events.TextPiece(text):
-                self._text += clean(text)
+                self._text += self._cleaner.feed(text)
             case events.CallStarted(call):
                 self._calls[call.id] = f"→ {call_text(call)}"
             case events.OutputPiece(call_id, text):

@@ -8,13 +8,13 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
 from ..agent.events import AgentEvent, AgentResult, WorkFinished
 from ..agent.run import EmitEvent
-from ..core.text import suggestion
+from ..core.text import counted, suggestion
 from ..core.types import Message
 from ..engine.planning.strategy import Mode
 from ..engine.rounds.transcript import Answer, Entry
@@ -22,7 +22,7 @@ from ..errors import ConfigError, ToolspeakError, UsageError
 from ..store.session_interface import copy_entries
 from ..tools.approval import ApprovalAnswer, Question
 from . import agent_screen
-from ._io import clean, print_error
+from ._io import clean, echo, print_error
 from .agent_options import AgentKit, CommandOptions, agent_kit, agent_options, make_client
 from .agent_screen import PROMPT, LineScreen, LiveScreen, PromptGuard
 from .config import print_notes
@@ -35,13 +35,9 @@ _MAX_LISTED = 10
 _MODES = (*get_args(Mode), "chat-only")
 
 
-@click.command("chat")
-@click.option("--session", default="", metavar="ID", help="Continue this session.")
-@agent_options
-def command(session: str, options: CommandOptions) -> None:
-    """Chat with an agent that uses a shell, files or MCP tools. Type /help for commands."""
+def command(session: str, **options: Any) -> None:
     with reported_failures():
-        failed = asyncio.run(_chat(session, options))
+        failed = asyncio.run(_chat(session, agent_options(options)))
     sys.exit(int(failed))
 
 
@@ -76,13 +72,14 @@ async def _chat(session: str, options: CommandOptions) -> bool:
     client, config = make_client(options)
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     reader = _TerminalReader(config) if terminal else _PipeReader()
-    screen = LiveScreen() if terminal else LineScreen(click.echo, live=True)
+    screen = LiveScreen() if terminal else LineScreen(echo, live=True)
     guard = PromptGuard(screen.show, screen.pause)
     async with agent_kit(client, config, options, partial(_ask, guard, reader) if terminal else None) as kit:
         print_notes(kit.notes)
         chat = ChatSession(kit, guard.show, session)
+        reading = asyncio.create_task(kit.read_ahead()) if terminal else None
         name = client.model or options.upstream or "the model"
-        click.echo(f"{clean(name)}, {len(kit.tools)} tools. Type /help for commands.", err=True)
+        echo(f"{clean(name)}, {counted(len(kit.tools), 'tool')}. Type /help for commands.", err=True)
         failed = False
         while True:
             try:
@@ -96,7 +93,9 @@ async def _chat(session: str, options: CommandOptions) -> bool:
                 print_error(str(error.args[0]), error.hint)
                 failed = True
         if chat.session and kit.is_persistent:
-            click.echo(f"Resume: toolspeak chat --session {chat.session}", err=True)
+            echo(f"Resume: toolspeak chat --session {chat.session}", err=True)
+        if reading is not None:
+            reading.cancel()
     return failed and not terminal
 
 
@@ -112,9 +111,12 @@ async def _turn(chat: "ChatSession", line: str) -> bool:
 
 async def _ask(guard: PromptGuard, reader: _PipeReader | _TerminalReader, question: Question) -> ApprovalAnswer:
     with guard.question():
-        click.echo(agent_screen.question_text(question))
+        head, call = agent_screen.question_text(question).split("\n", 1)
+        echo(head)
+        click.echo(call)  # not broken into lines: it is shown as it is
+        echo(PROMPT)
         try:
-            return agent_screen.parse_answer(await reader.line(f"{PROMPT} "))
+            return agent_screen.parse_answer(await reader.line("> "))
         except (EOFError, KeyboardInterrupt):
             return "deny"
 
@@ -182,15 +184,15 @@ class ChatSession:
 
 async def _help(chat: ChatSession, argument: str) -> None:
     for name, (summary, _) in _COMMANDS.items():
-        click.echo(f"{name:<16}{summary}")
-    click.echo("Ctrl-C          cancel the current answer\nCtrl-D          quit")
+        echo(f"{name:<16}{summary}", indent=16)
+    echo("Ctrl-C          cancel the current answer\nCtrl-D          quit")
 
 
 async def _tools(chat: ChatSession, argument: str) -> None:
     for each in chat.kit.tools:
         mark = "*" if each.tool.side_effects else " "
-        click.echo(f"{mark} {each.tool.name:<16}{clean(each.tool.description.partition('. ')[0])}")
-    click.echo("* side effects; needs approval" if chat.kit.tools else "no tools")
+        echo(f"{mark} {each.tool.name:<16}{clean(each.tool.description.partition('. ')[0])}")
+    echo("* side effects; needs approval" if chat.kit.tools else "no tools")
 
 
 async def _mode(chat: ChatSession, argument: str) -> None:
@@ -198,24 +200,24 @@ async def _mode(chat: ChatSession, argument: str) -> None:
         raise UsageError(f"unknown mode `{clean(argument)}`", hint=f"use {', '.join(_MODES)}")
     if argument:
         chat.change_mode(argument)
-    click.echo(f"mode: {chat.mode or 'default'}")
+    echo(f"mode: {chat.mode or 'default'}")
 
 
 async def _show(chat: ChatSession, argument: str) -> None:
     answers = [entry for entry in await chat.entries() if isinstance(entry, Answer)]
     rounds = answers[-1].rounds if answers else ()
     if argument.isdigit() and 0 < int(argument) <= len(rounds):
-        click.echo(agent_screen.round_text(int(argument), rounds[int(argument) - 1]))
+        echo(agent_screen.round_text(int(argument), rounds[int(argument) - 1]))
         return
     for number, round_ in enumerate(rounds, 1):
-        click.echo(agent_screen.round_line(number, round_))
+        echo(agent_screen.round_line(number, round_))
     outcome = chat.last and agent_screen.closing_line(chat.last)
-    click.echo(outcome or ("/show 1 expands the first round" if rounds else "the last answer had no rounds"))
+    echo(outcome or ("/show 1 expands the first round" if rounds else "the last answer had no rounds"))
 
 
 async def _undo(chat: ChatSession, argument: str) -> None:
     undone = await chat.undo()
-    click.echo(f"Removed from the conversation (files are not restored): {clean(undone)[:80]}")
+    echo(f"Removed from the conversation (files are not restored): {clean(undone)[:80]}")
 
 
 async def _resume(chat: ChatSession, argument: str) -> None:
@@ -226,7 +228,7 @@ async def _resume(chat: ChatSession, argument: str) -> None:
         with interruptible(chat.cancel):
             await chat.send(None)
     elif argument:
-        click.echo(f"Session {chat.session}, {len(entries)} entries")
+        echo(f"Session {chat.session}, {counted(len(entries), 'entry', 'entries')}")
     else:
         _list(chat)
 
@@ -234,8 +236,8 @@ async def _resume(chat: ChatSession, argument: str) -> None:
 def _list(chat: ChatSession) -> None:
     sessions = getattr(chat.kit.store, "sessions", None)
     for info in sessions(limit=_MAX_LISTED) if sessions is not None else ():
-        click.echo(f"{info.id[:8]}  {clean(info.title)[:60]}")
-    click.echo("Nothing to resume in this session; /resume ID continues another one.")
+        echo(f"{info.id[:8]}  {clean(info.title)[:60]}")
+    echo("Nothing to resume in this session; /resume ID continues another one.")
 
 
 async def _quit(chat: ChatSession, argument: str) -> None:
@@ -257,6 +259,6 @@ async def _run_command(chat: ChatSession, line: str) -> None:
     """Run a slash command. Raises _Quit for /quit, UsageError for an invalid command or argument."""
     name, _, argument = line.partition(" ")
     if name not in _COMMANDS:
-        hint = suggestion(name, _COMMANDS, "type /help for commands")
+        hint = suggestion(name, _COMMANDS, "type /help for a list")
         raise UsageError(f"unknown command `{clean(name)}`", hint=hint)
     await _COMMANDS[name][1](chat, argument.strip())

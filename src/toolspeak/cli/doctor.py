@@ -11,29 +11,19 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from ..core.text import REPLACEMENT, printable
-from ._io import Spinner, write_json
+from ..core.text import counted
+from ._io import Spinner, clean, echo, write_json
 from .config import load_config, usage_errors
 
 if TYPE_CHECKING:
     from ..doctor import CheckResult, DoctorTarget
 
-_PROTOCOLS = ["openai", "openai_responses", "anthropic", "gemini", "ollama"]
 _COLOURS = {"ok": "green", "note": "yellow", "fail": "red", "skipped": "bright_black"}
 
 
-@click.command("doctor")
-@click.option("--upstream", default="", metavar="URL|NAME", help="Check only this URL or configured upstream.")
-@click.option("--protocol", type=click.Choice(_PROTOCOLS), help="Protocol of the upstream.")
-@click.option("--model", default="", metavar="NAME", help="Model to test.  [default: configured, or the first listed]")
-@click.option("--timeout", default=60.0, show_default=True, metavar="SECONDS", help="Timeout per answer.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(upstream: str, protocol: str | None, model: str, timeout: float, as_json: bool) -> None:
-    """Check the configuration and every upstream, and suggest fixes.
-
-    Sends a few small requests to each upstream: list models, a sentence, a streamed sentence, and two tool calls.
-    Without --upstream, checks all configured upstreams. Keys are never printed.
-    """
+def command(
+    upstream: str = "", protocol: str | None = None, model: str = "", timeout: float = 60.0, as_json: bool = False
+) -> None:
     from ..doctor import doctor_targets, failed
 
     with usage_errors():
@@ -78,27 +68,28 @@ class _FindingsPrinter:
         self._silent = silent
         self._spinner = Spinner()
 
-    def _echo(self, text: str) -> None:
+    def _echo(self, text: str, indent: int = 0) -> None:
         self._spinner.hide()
         if not self._silent:
-            click.echo(text)
+            echo(text, indent=indent)
 
     def progress(self, check: str) -> None:
         self._spinner.show(check)
 
     def begin(self, target: DoctorTarget) -> None:
         model = f", model {target.model}" if target.model else ""
-        self._echo(click.style(f"{target.name} at {target.where}{model}", bold=True))
+        where = f" at {target.where}" if target.base_url else ""
+        self._echo(click.style(clean(f"{target.name}{where}{model}"), bold=True))
 
     def finding(self, finding: CheckResult) -> None:
         status = click.style(f"{finding.status:<8}", fg=_COLOURS[finding.status])
-        self._echo(f"  {status}{finding.check:<15}{printable(finding.says, REPLACEMENT)}")
+        self._echo(f"  {status}{finding.check:<15}{clean(finding.says)}", 25)
         if finding.fix:
-            self._echo(f"{'':<25}-> {printable(finding.fix, REPLACEMENT)}")
+            self._echo(f"{'':<25}-> {clean(finding.fix)}", 28)
 
     def end(self, findings: list[CheckResult]) -> None:
         failures, notes = (sum(each.status == status for each in findings) for status in ("fail", "note"))
         if failures:
             self._echo(f"{failures} of {len(findings)} checks failed")
         else:
-            self._echo("All checks passed" + (f" ({notes} note{'s' * (notes != 1)})" if notes else ""))
+            self._echo("All checks passed" + (f" ({counted(notes, 'note')})" if notes else ""))

@@ -7,54 +7,52 @@ from importlib.metadata import distributions
 import click
 
 from ..config import load
+from ..core.text import counted
 from ..upstreams.embedded.engine_build import EngineBuilder, has_byte_products, installed_info, missing, would_help
-from ._io import CliError, CommandGroup, usage_errors, write_json
+from ._io import CliError, echo, usage_errors, write_json
 
 
-@click.group("engine", cls=CommandGroup)
-def command() -> None:
-    """Show the embedded model's engine, or build a faster one."""
-
-
-@command.command("status")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def status(as_json: bool) -> None:
-    """Show the engine, its cached files, and whether building one helps."""
+def status_command(as_json: bool) -> None:
     with usage_errors():
         config = load()
     needs, helps = list(missing(config.environment())), would_help()
-    files = {str(file): file.stat().st_size for file in sorted(config.cache_folder.rglob("*.gguf"))}
+    builder = EngineBuilder(config.cache_folder, config.environment())
+    # The folder of a build contains files of llama.cpp, which are no models of ours.
+    weights = (file for file in config.cache_folder.rglob("*.gguf") if builder.folder.parent not in file.parents)
+    files = {str(file): file.stat().st_size for file in sorted(weights)}
     states = [file.stat().st_size for file in config.prompts_folder.glob("*/*.state")]
-    report = {
-        "engine": next((f"xllamacpp {each.version}" for each in distributions(name="xllamacpp")), "not installed"),
-        "features": installed_info() or "unknown",
-        "byte products": has_byte_products(installed_info()),
-        "build helps": helps,
-        "build needs": needs,
-    }
+    engine = next((f"xllamacpp {each.version}" for each in distributions(name="xllamacpp")), "not installed")
+    features = installed_info() or "unknown"
     if as_json:
-        cached = {"files": files, "prompt_states": {"files": len(states), "bytes": sum(states)}}
-        write_json({name.replace(" ", "_"): value for name, value in report.items()} | cached, indent=2)
+        about = {"engine": engine, "features": features, "byte_products": has_byte_products(installed_info())}
+        about |= {"build": builder.state, "build_helps": helps, "build_needs": needs, "files": files}
+        write_json(about | {"prompt_states": {"files": len(states), "bytes": sum(states)}}, indent=2)
         return
-    report["prompt states"] = f"{len(states)} file{'s' * (len(states) != 1)}, {sum(states) / 1e6:.1f} MB"
-    for name, value in report.items():
-        text = ", ".join(value) or "nothing more" if isinstance(value, list) else value
-        click.echo(f"{name:<15}{('no', 'yes')[value] if isinstance(value, bool) else text}")
+    rows = {"engine": engine, "features": features, "own build": _build_text(builder, needs, helps)}
+    rows["prompts"] = f"{counted(len(states), 'file')}, {sum(states) / 1e6:.1f} MB: what the model has read before"
+    rows["weights"] = counted(len(files), "file")
+    for name, text in rows.items():
+        echo(f"{name:<11}{text}", indent=11)
     for file, size in files.items():
-        click.echo(f"{size / 1e6:>11.1f} MB {file}")
-    if helps and not needs:
-        click.echo("hint: `toolspeak engine build` builds a faster engine", err=True)
+        echo(f"{size / 1e6:>17.1f} MB {file}", indent=21)
 
 
-@command.command("build")
-@click.option("--dry-run", is_flag=True, help="Print the commands without running them.")
-@click.option("--outside-venv", is_flag=True, help="Allow installation outside a virtual environment.")
-def build(dry_run: bool, outside_venv: bool) -> None:
-    """Build the engine for this processor and install it.
+def _build_text(builder: EngineBuilder, needs: list[str], helps: bool) -> str:
+    """Say whether an engine for this processor would be faster, and what has become of its build."""
+    match builder.state:
+        case "running":
+            return f"running now; log: {builder.log}"
+        case _ if not helps:
+            return "not needed: it would be no faster than the installed engine"
+        case "built":
+            return "built, but not installed: run `toolspeak engine build`"
+        case _ if needs:
+            return f"would be faster, but needs {' and '.join(needs)}"
+        case state:
+            return f"{f'{state}; log: {builder.log}; ' if state else ''}would be faster: run `toolspeak engine build`"
 
-    Takes ten to twenty minutes on two cores, and needs a C++ compiler, the headers of Python and the package index.
-    An interrupted build goes on where it was. If the build fails, the installed engine stays.
-    """
+
+def build_command(dry_run: bool, outside_venv: bool) -> None:
     from rich.console import Console
     from rich.markup import escape
 
@@ -69,7 +67,7 @@ def build(dry_run: bool, outside_venv: bool) -> None:
                 click.echo(shlex.join(words))
             return
         if has_byte_products(installed_info()):
-            click.echo("the installed engine already multiplies bytes in one step; there is nothing to build")
+            echo("the installed engine already multiplies bytes in one step; there is nothing to build")
             return
         if sys.prefix == sys.base_prefix and not outside_venv:
             hint = "run it in a virtual environment (python3 -m venv), or add --outside-venv"
@@ -77,7 +75,7 @@ def build(dry_run: bool, outside_venv: bool) -> None:
         if needs := missing(config.environment()):
             hint = f"on Debian and Ubuntu: apt-get install {' '.join(needs.values())}"
             raise CliError(f"building the engine needs {' and '.join(needs)}", hint=hint)
-        click.echo(f"building xllamacpp {builder.version}; this takes ten to twenty minutes (log: {builder.log})")
+        echo(f"building xllamacpp {builder.version}; this takes ten to twenty minutes (log: {builder.log})")
         builder.build(lambda: display.update("waiting for another process that is building the engine"))
         builder.install()
-    click.echo(f"installed: {installed_info()}")
+    echo(f"installed: {installed_info()}")

@@ -10,7 +10,7 @@ from ..client_settings.table import ANY_KEY, ClientSettings, ServerAddress, clie
 from ..config import load
 from ..engine.planning.capabilities import split_model
 from ..errors import UsageError
-from ._io import write_json
+from ._io import echo, write_json
 from .config import print_notes, usage_errors
 
 DEFAULT_URL = "http://127.0.0.1:8788"
@@ -45,22 +45,7 @@ SHELLS = {
 }
 
 
-@click.command("env")
-@click.option("--client", "name", metavar="NAME", help="Client to configure.  [default: list all clients]")
-@click.option("--url", default=DEFAULT_URL, show_default=True, metavar="URL", help="Address of the toolspeak server.")
-@click.option("--model", default="", metavar="NAME", help="Model to use.  [default: the configured one]")
-@click.option("--key-env", metavar="NAME", default="", help="Environment variable that contains your server key.")
-@click.option(
-    "--shell", type=click.Choice(list(SHELLS)), default="sh", show_default=True, help="Shell syntax to print."
-)
-@click.option("--file", "only_file", is_flag=True, help="Print only the contents of the client's configuration file.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(name: str | None, url: str, model: str, key_env: str, shell: str, only_file: bool, as_json: bool) -> None:
-    """Print the settings that connect a client to toolspeak.
-
-    These are environment variables and, if needed, a configuration file. Keys are never printed. A server on this
-    machine accepts any key by default. For other servers, use --key-env to name the variable that contains your key.
-    """
     if name is None:
         _print_list(as_json)
         return
@@ -108,7 +93,7 @@ def _print_list(as_json: bool) -> None:
     width = max(map(len, clients()))
     for name, row in clients().items():
         starts = f"; toolspeak launch {name}" if row.program else ""
-        click.echo(f"{name:<{width}}  {row.title} ({', '.join(row.speaks)}{starts})")
+        echo(f"{name:<{width}}  {row.title} ({', '.join(row.speaks)}{starts})", indent=width + 2)
 
 
 def _lines(row: ClientSettings, shell: ShellSyntax, key: str, key_env: str) -> Iterator[str]:

@@ -1,8 +1,6 @@
 """`toolspeak eval`: measure how well a model calls tools, in one setting or several.
 
-The table goes to stdout, progress to stderr, results to a folder. Exit status: 0 every case has an answer, 1 the model
-never answered, 2 invalid command line, 3 some cases failed with an error, 130 interrupted. After 1, 3 and 130 the same
-command resumes the run.
+The table goes to stdout, progress to stderr, results to a folder. `commands.toml` lists the exit statuses.
 """
 
 import asyncio
@@ -14,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 from pathlib import Path
 from textwrap import shorten
-from typing import Any, cast, get_args
 
 import click
 import msgspec
@@ -22,9 +19,9 @@ import msgspec
 from .. import __version__
 from ..client import AsyncClient
 from ..config import Config, redacted_url
-from ..core.text import printable, suggestion
+from ..core.text import suggestion
 from ..dialects.registry import dialect as dialect_named
-from ..engine.planning.strategy import DEFAULT_RETRIES, MAX_RETRIES, Emulation, Mode, Settings
+from ..engine.planning.strategy import Mode, Settings
 from ..evaluation.bfcl import CATEGORIES
 from ..evaluation.cases import EvalCase, Suite, choose
 from ..evaluation.report import EvalReport, chart, comparison_table, markdown, plain, rows_of
@@ -32,39 +29,17 @@ from ..evaluation.results_file import CaseResult, EvalSetting, ResultsFile, file
 from ..evaluation.runner import EvalRun, Work
 from ..evaluation.statistics import ALL
 from ..evaluation.variants import CallVariant, parse_variants
-from ._io import CliError, Spinner, print_answer, print_error, write_json
+from ._io import CliError, Spinner, clean, echo, print_answer, print_error, write_json
 from .config import load_config, usage_errors
 from .first_run import prepare_embedded
 
 _EMBEDDED = "embedded:"  # prefix of the names of embedded models
 _NO_ANSWERS, _SOME_ERRORS, _STOPPED = 1, 3, 130
 _MAX_PARTS = 10_000
-_MARKS = click.Choice(["auto", "nonce", "fixed"])
-_MODES, _PLANS = click.Choice(get_args(Mode)), click.Choice(["auto", *get_args(Emulation)])
-_NUMBER, _PARALLEL, _RETRIES = click.IntRange(1), click.IntRange(1, 256), click.IntRange(0, MAX_RETRIES)
-_SECONDS = click.FloatRange(0, min_open=True)
-#: Timeout in seconds for an answer including retries. A slow machine may need minutes.
-_TIMEOUT = 300.0
-#: Token limit of an answer: enough for any call in the suites and some reasoning, but it stops endless output.
-_MAX_TOKENS = 2048
 _LINES = 10  # maximum number of progress lines if stderr is not a terminal
 _BAR_WIDTH = 24
 _MAX_WRONG = 20  # maximum number of wrong answers to list
 _MAX_SHOWN = 200  # maximum number of characters of a wrong answer to show
-
-
-class _PartType(click.ParamType[tuple[int, int]]):
-    """Parameter type for `--part`: `2/8` is the second of eight parts."""
-
-    name = "K/N"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
-        if isinstance(value, tuple):
-            return cast("tuple[int, int]", value)
-        number, _, parts = value.partition("/")
-        if not (number.isdecimal() and parts.isdecimal() and 1 <= int(number) <= int(parts) <= _MAX_PARTS):
-            self.fail(f"{value!r} is not of the form K/N; for example, 2/8 is the second of eight parts", param, ctx)
-        return int(number), int(parts)
 
 
 class _EvalOptions(msgspec.Struct, frozen=True):
@@ -81,7 +56,7 @@ class _EvalOptions(msgspec.Struct, frozen=True):
     limit: int | None
     each: int | None
     seed: int
-    part: tuple[int, int]
+    part: str
     parallel: int
     timeout: float
     retries: int
@@ -92,56 +67,7 @@ class _EvalOptions(msgspec.Struct, frozen=True):
     as_json: bool
 
 
-@click.command("eval")
-@click.option("--model", metavar="PROVIDER:MODEL", default="", help="Model to measure.  [default: the configured one]")
-@click.option("--base-url", metavar="URL", default="", help="Base URL of the model.  [default: its provider's host]")
-@click.option("--suite", default="builtin", show_default=True, help="Test suite: builtin, bfcl, or a JSON file.")
-@click.option("--category", multiple=True, metavar="NAME", help="Run only this category; repeatable.")
-@click.option("--mode", multiple=True, type=_MODES, help="When to emulate; repeatable.  [default: auto]")
-@click.option("--plan", multiple=True, type=_PLANS, help="How to emulate tool calls; repeatable.  [default: auto]")
-@click.option("--dialect", multiple=True, metavar="NAME", default=["auto"], help="Dialect (call notation); repeatable.")
-@click.option(
-    "--marks", multiple=True, type=_MARKS, default=["auto"], help="Call markers with or without a nonce; repeatable."
-)
-@click.option(
-    "--settings",
-    metavar="WAYS",
-    default="",
-    help="Named settings instead of modes and plans: native,inline,inline+grammar,decision+grammar@100 ...",
-)
-@click.option("--adapter", metavar="FILE", default="", help="LoRA adapter (GGUF file) for an embedded model, or none.")
-@click.option("--limit", type=_NUMBER, help="Maximum number of cases, spread over all categories.")
-@click.option("--each", type=_NUMBER, help="Maximum number of cases per category.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Random seed for choosing cases.")
-@click.option(
-    "--part",
-    type=_PartType(),
-    default="1/1",
-    help="Run only the K-th of N equal parts, to split a run over machines. Concatenate their cases.jsonl afterwards.",
-)
-@click.option("--parallel", type=_PARALLEL, default=4, show_default=True, help="Concurrent cases.")
-@click.option("--timeout", type=_SECONDS, default=_TIMEOUT, show_default=True, help="Timeout per answer in seconds.")
-@click.option(
-    "--retries",
-    type=_RETRIES,
-    default=DEFAULT_RETRIES,
-    show_default=True,
-    help="Maximum number of retries after an invalid answer.",
-)
-@click.option("--temperature", type=click.FloatRange(0, 2), default=0.0, show_default=True, help="Temperature.")
-@click.option(
-    "--max-tokens", type=_NUMBER, default=_MAX_TOKENS, show_default=True, help="Maximum number of tokens per answer."
-)
-@click.option("--out", metavar="FOLDER", default="toolspeak-eval", show_default=True, help="Output folder.")
-@click.option("--report", metavar="FILE", default="", help="Also write a table of all settings in the output folder.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(**values: object) -> None:
-    """Measure how well a model calls tools through toolspeak.
-
-    The builtin suite has 30 tasks; the web page exports cases to a file. `bfcl` has 2551 cases of the Berkeley
-    Function-Calling Leaderboard; its files are downloaded once. All combinations of modes, plans, dialects and marks
-    are measured, or the ways of --settings. Each case is saved at once; the same command resumes an interrupted run.
-    """
     options = msgspec.convert(values, _EvalOptions)
     with usage_errors():
         config = load_config({"adapter": options.adapter} if options.adapter else None)
@@ -162,7 +88,7 @@ def command(**values: object) -> None:
     errors = sum(row.scores[ALL].errors for row in report.rows)
     if stopped:
         done = sum(row.scores[ALL].cases for row in report.rows)
-        click.echo(f"interrupted: {done} of {_count(work)} cases saved; run the same command to resume", err=True)
+        echo(f"interrupted: {done} of {_count(work)} cases saved; run the same command to resume", err=True)
         sys.exit(_STOPPED)
     if errors:
         _report_errors(journal, work, errors)
@@ -178,7 +104,7 @@ def _suite(options: _EvalOptions, config: Config) -> Suite:
 
     files = find_files(config.cache_folder)
     if files is None:
-        click.echo(f"fetching {DISTRIBUTION} {VERSION} (2 MB, only once) into {config.cache_folder}", err=True)
+        echo(f"fetching {DISTRIBUTION} {VERSION} (2 MB, only once) into {config.cache_folder}", err=True)
         files = obtain_files(config.cache_folder, config.environment())
     return Bfcl(files, [name for name in options.category if name in CATEGORIES])
 
@@ -202,6 +128,7 @@ def _check_options(options: _EvalOptions, model: str) -> None:
     if options.adapter and not _is_embedded(options, model):
         hint = "omit --adapter, or pass its base model: --model embedded: or a GGUF file"
         raise CliError(f"--adapter needs an embedded model, but `{model}` is not one", hint=hint)
+    _part(options.part)
     for name in options.dialect:
         if name != "auto":
             dialect_named(name)
@@ -215,7 +142,7 @@ def _model_name(options: _EvalOptions, config: Config) -> str:
     """Return the model with its provider. Embedded models can be given without one."""
     from ..upstreams.embedded.hub import runs_here
 
-    model = options.model or config.model
+    model = options.model or config.model_at(options.base_url)
     if not model:
         raise CliError("missing model", hint="add --model PROVIDER:MODEL")
     if model == _EMBEDDED.removesuffix(":"):
@@ -276,9 +203,17 @@ def _work(options: _EvalOptions, settings: dict[EvalSetting, int | None], cases:
         limits = [limit for limit in (of_each and of_each * categories, None if each else options.limit) if limit]
         return min(limits, default=None)
 
-    number, parts = options.part
+    number, parts = _part(options.part)
     chosen = {setting: choose(cases, limit_of(each), options.seed) for setting, each in settings.items()}
     return [(setting, cases[number - 1 :: parts]) for setting, cases in chosen.items()]
+
+
+def _part(text: str) -> tuple[int, int]:
+    number, _, parts = text.partition("/")
+    if not (number.isdecimal() and parts.isdecimal() and 1 <= int(number) <= int(parts) <= _MAX_PARTS):
+        hint = "for example, 2/8 is the second of eight parts"
+        raise CliError(f"invalid value for `--part`: `{text:.80}` is not of the form K/N", hint=hint)
+    return int(number), int(parts)
 
 
 def _count(work: Work) -> int:
@@ -353,7 +288,7 @@ def _show(report: EvalReport, options: _EvalOptions) -> None:
         write_json(plain(report), indent=2)
         return
     print_answer(markdown(report).rstrip())
-    click.echo(f"Results saved to {options.out}: cases.jsonl, results.json, results.md, results.svg", err=True)
+    echo(f"Results saved to {options.out}: cases.jsonl, results.json, results.md, results.svg", err=True)
 
 
 def _report_errors(journal: ResultsFile, work: Work, count: int) -> None:
@@ -368,7 +303,7 @@ class _Progress(Spinner):
 
     def __init__(self, missing: int, total: int) -> None:
         finished = f", {total - missing} already finished" if missing != total else ""
-        click.echo(f"{missing} cases to run{finished}", err=True)
+        echo(f"{missing} cases to run{finished}", err=True)
         super().__init__("waiting for the first answer")
         self._total = missing
         self._done = self._right = 0
@@ -383,7 +318,7 @@ class _Progress(Spinner):
             self.hide()
         elif sys.stderr.isatty() or self._done % max(1, self._total // _LINES):
             return
-        click.echo(text, err=True)
+        echo(text, err=True)
 
 
 def _print_wrong(journal: ResultsFile, work: Work) -> None:
@@ -391,8 +326,8 @@ def _print_wrong(journal: ResultsFile, work: Work) -> None:
     results = [each for setting, cases in work for each in journal.of(setting, _ids(cases))]
     wrong = [each for each in results if each.fault and not each.error]
     for each in wrong[:_MAX_WRONG]:
-        calls = json.dumps(each.calls[-1], ensure_ascii=False) if any(each.calls) else each.text
-        cause = f"{click.style('✗', fg='red')} {each.case}: {each.fault}: {printable(each.detail, '')}"
-        click.echo(f"{cause}\n  got: {shorten(printable(calls, ''), _MAX_SHOWN)}", err=True)
+        calls = [json.dumps(each.calls[-1], ensure_ascii=False)] if any(each.calls) else [*each.rejected, each.text]
+        cause = f"{click.style('✗', fg='red')} {each.case}: {each.fault.replace('_', ' ')}: {clean(each.detail)}"
+        echo(f"{cause}\n  got: {shorten(clean('; '.join(calls)), _MAX_SHOWN)}", err=True)
     if len(wrong) > _MAX_WRONG:
-        click.echo(f"... and {len(wrong) - _MAX_WRONG} more wrong answers in cases.jsonl", err=True)
+        echo(f"... and {len(wrong) - _MAX_WRONG} more wrong answers in cases.jsonl", err=True)

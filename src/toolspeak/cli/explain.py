@@ -3,48 +3,58 @@
 This is the terminal version of the web page's inspector. Exit status: 0 success, 2 request not found.
 """
 
+import re
 from collections.abc import Iterator
+from importlib.resources import files
 from typing import Any
+from urllib.parse import quote
 
-import click
+import msgspec
 
-from ._io import write_json
-from ._recorded_requests import find, safe
+from ..core.text import counted
+from ._io import echo, write_json, write_text
+from ._recorded_requests import LAST, find, safe
 from .config import load_config, usage_errors
 
+_ID = re.compile(r"last|[0-9a-f-]{2,}")
 _MAX_CHARS = 4000  # maximum number of characters of a text to show without --full
 
 
-@click.command("explain")
-@click.argument("identifier", metavar="ID")
-@click.option("--full", is_flag=True, help="Show full texts and the messages sent upstream.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(identifier: str, full: bool, as_json: bool) -> None:
-    """Show what happened to a request. ID is its id, a prefix of it, or `last`.
-
-    Searches the servers running on this machine, then the store.
-    """
+def command(identifier: str | None, full: bool, html: str | None, as_json: bool) -> None:
+    if html and identifier is None and _ID.fullmatch(html):  # `explain --html 3f2a9c` names the request, not a file
+        identifier, html = html, ""
     with usage_errors():
-        recording = find(load_config(), identifier).recording
+        recording = find(load_config(), LAST if identifier is None else identifier).recording
+    if html is not None:
+        write_text(html or f"toolspeak-{quote(recording['id'][:8], safe='')}.html", trace_file(recording))
+        return
     if as_json:
         write_json(recording, indent=2)
         return
     for line in report_lines(recording, full=full):
-        click.echo(line)
+        echo(line)
+
+
+def trace_file(recording: dict[str, Any]) -> str:
+    """Return a recorded request as one HTML file, the same that the web page saves."""
+    template = files("toolspeak.server.web").joinpath("static/trace.html").read_text("utf-8")
+    # Escaped, so that no text can end the script that contains the data.
+    return template.replace("{{request}}", msgspec.json.encode(recording).decode().replace("<", "\\u003c"), 1)
 
 
 def report_lines(recording: dict[str, Any], *, full: bool = False) -> Iterator[str]:
     """Yield the lines of a readable report on a recorded request."""
     trace, timing = recording["trace"], recording["timing"]
     yield safe(f"{recording['id']}  {recording['model']}  {recording['face']}  status {recording['status']}")
-    yield safe(f"plan {recording['plan'] or 'none'}: {trace['why']} [{trace['rule']}]")
+    yield safe(f"plan {recording['plan'] or 'none'}: {trace['why']}")
     if answering := recording.get("upstream_name"):
         yield safe(f"answered by the upstream {answering}")
-    whole, first, added = (round(timing[name] * 1000, 1) for name in ("whole", "first", "added"))
-    tokens = f"{recording['input_tokens']} tokens in, {recording['output_tokens']} out"
-    yield f"{whole} ms, first byte {first} ms, overhead {added} ms; {recording['requests']} upstream requests; {tokens}"
+    whole, first, added = (_duration(timing[name]) for name in ("whole", "first", "added"))
+    tokens = f"{counted(recording['input_tokens'], 'token')} in, {recording['output_tokens']} out"
+    requests = counted(recording["requests"], "request to the model", "requests to the model")
+    yield f"{whole}, first byte {first}, overhead {added}; {requests}; {tokens}"
     # Recordings from older versions lack these fields.
-    yield "; ".join(f"{name} {round(timing.get(field, 0.0) * 1000, 1)} ms" for field, name in _TIMES.items())
+    yield "; ".join(f"{name} {_duration(timing.get(field, 0.0))}" for field, name in _TIMES.items())
     for warning in recording["warnings"]:
         yield safe(f"warning: {warning}")
     if recording.get("outcome") == "left":
@@ -58,6 +68,10 @@ def report_lines(recording: dict[str, Any], *, full: bool = False) -> Iterator[s
         yield from _attempt(number, attempt, attempts[number : number + 1], full)
     if trace["why_no_call"]:
         yield safe(f"no call: {trace['why_no_call']}")
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds * 1000:.1f} ms"
 
 
 _TIMES = {"first_token": "first token", "held": "held back", "tooled": "tools"}
@@ -81,8 +95,8 @@ def _attempt(number: int, attempt: dict[str, Any], following: list[dict[str, Any
             yield safe(f"      {note['code']}: {note['detail']}")
     if attempt["fault"]:
         phase = following[0]["phase"] if following else ""
-        interprets = phase == "interpretation"
-        what = "retried" if phase == attempt["phase"] else "asked the interpreter" if interprets else "gave up"
+        ends = {"": "gave up", "final": "went on without a call", "interpretation": "asked the interpreter"}
+        what = ends.get(phase, "asked again")
         fault = attempt["fault"]
         yield safe(f"  {what}: {fault.get('why') or fault['kind']} [{fault['kind']}]")
 

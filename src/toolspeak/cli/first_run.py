@@ -6,10 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from ..config import Config
 from ..errors import ConfigError
+from ._io import echo
 
 if TYPE_CHECKING:
     from ..upstreams.embedded.model_process import Recipe
@@ -22,9 +21,8 @@ def prepare_embedded(config: Config, model: str) -> str:
     Raises ConfigError if the runtime is not installed or a file is not a model or an adapter, and WeightsError if the
     weights cannot be fetched.
     """
-    from ..upstreams.embedded.engine_build import would_help
     from ..upstreams.embedded.upstream import cached_weights, is_gguf, obtain_weights, recipe_for, require_runtime
-    from ..upstreams.embedded.weights import DownloadListener
+    from ..upstreams.embedded.weights import DEFAULT, DownloadListener
 
     require_runtime()
     recipe = recipe_for(model, config.adapter, config.context)
@@ -34,14 +32,23 @@ def prepare_embedded(config: Config, model: str) -> str:
     folder = config.cache_folder
     cached = cached_weights(recipe, folder)
     if cached is None:
-        click.echo(f"{_preparation_text(recipe)} into {folder} (once)", err=True)
-        with _bar() as progress:
+        echo(f"{_preparation_text(recipe)} into {folder} (once)", err=True)
+        with _bar(None if recipe.hub else DEFAULT.size) as progress:
             obtain_weights(recipe, folder, config.environment(), DownloadListener(progress, _report_waiting))
     elif not is_gguf(cached):
         raise ConfigError(f"`{cached}` is not a weights file", hint=hint)
-    if not recipe.hub and not recipe.path and would_help():
-        click.echo("tip: `toolspeak engine build` builds a faster engine for this processor", err=True)
     return recipe.name
+
+
+def engine_tip(config: Config, model: str) -> str:
+    """Say how to get a faster engine for the default model. Empty for other models, or once a build was begun."""
+    from ..upstreams.embedded.engine_build import EngineBuilder, would_help
+    from ..upstreams.embedded.weights import DEFAULT
+
+    if model != DEFAULT.name:
+        return ""
+    is_there = EngineBuilder(config.cache_folder, config.environment()).folder.exists()
+    return "" if is_there or not would_help() else "`toolspeak engine build` builds a faster engine for this processor"
 
 
 def _preparation_text(recipe: "Recipe") -> str:
@@ -58,7 +65,7 @@ def _report_waiting() -> None:
 
 
 @contextmanager
-def _bar() -> "Generator[Progress | None]":
+def _bar(size: int | None) -> "Generator[Progress | None]":
     if not sys.stderr.isatty():
         yield None
         return
@@ -67,5 +74,6 @@ def _bar() -> "Generator[Progress | None]":
 
     console = Console(stderr=True)
     with Progress(BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn(), console=console) as bar:
-        task = bar.add_task("weights")
+        task = bar.add_task("weights", total=size)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+        bar.update(task, completed=bar.tasks[task].total)

@@ -12,36 +12,29 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..config import Config, load
 from ..config.sources import user_file
 from ..errors import UsageError
-from ._io import CliError, Spinner
-from .config import usage_errors
+from ._io import CliError, Spinner, echo, usage_errors
+from .config import write_config
 
 if TYPE_CHECKING:
     from ..server.web.connect import Address
 
 
-@click.command("init")
-@click.option("--dry-run", is_flag=True, help="Print the configuration, and write and check nothing.")
-@click.pass_context
-def command(context: click.Context, dry_run: bool) -> None:
-    """Find the models on this machine, write a configuration and check it.
-
-    Looks for Ollama, LM Studio, llama.cpp and vLLM on their usual ports. The configuration is written to your own file,
-    which `toolspeak config path` prints. An existing file is not changed.
-    """
+def command(dry_run: bool) -> None:
     with usage_errors(), Spinner("looking for models on this machine"):
-        config = load()
         text = "\n".join(_lines(asyncio.run(_find())))
     if dry_run:
         click.echo(text)
         return
-    _write(config, text)
-    click.echo(f"Wrote `{user_file(config.environment())}`\n")
+    path = user_file()
+    if path.exists():
+        raise CliError(f"`{path}` already exists", hint="`toolspeak init --dry-run` prints what to add to it")
+    write_config(path, text + "\n")
+    echo(f"Wrote `{path}`\n")
     from .doctor import command as doctor
 
-    context.invoke(doctor)
+    doctor()
 
 
 async def _find() -> dict[str, Address]:
@@ -63,16 +56,3 @@ def _lines(servers: Mapping[str, Address]) -> Iterator[str]:
     yield f"model = {json.dumps(f'{name}:{default_model(first.models)}')}"
     for name, address in servers.items():
         yield f"\n[upstreams.{name}]\nbase_url = {json.dumps(address.base_url)}"
-
-
-def _write(config: Config, text: str) -> None:
-    path = user_file(config.environment())
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text + "\n")
-    except FileExistsError:
-        hint = "`toolspeak init --dry-run` prints what to add to it"
-        raise CliError(f"`{path}` already exists", hint=hint) from None
-    except OSError as error:
-        raise CliError(f"cannot write `{path}`: {error.strerror or error}") from None

@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import click
-
 from ..client_settings.table import ANY_KEY, ClientSettings, ServerAddress, SettingsFile, client
 from ..config import load
+from ..core.text import system_reason
 from ..errors import UsageError
+from ..upstreams.embedded.weights import DEFAULT
 from ._io import CliError
-from .config import usage_errors
-from .env import DEFAULT_URL, checked_variable, configured_model
+from .config import print_notes, usage_errors
+from .env import checked_variable, configured_model
 
 #: Timeout in seconds for listing the server's models. The server may have to query its upstreams.
 _TIMEOUT = 10.0
@@ -35,20 +35,7 @@ _SERVER_SECRETS = ("TOOLSPEAK_API_KEY", "TOOLSPEAK_SECRET", "TOOLSPEAK_API_KEY_F
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 
 
-@click.command("launch")
-@click.argument("name")
-@click.option("--url", default=DEFAULT_URL, show_default=True, metavar="URL", help="Address of the toolspeak server.")
-@click.option("--model", default="", metavar="NAME", help="Model to use.  [default: the server's first]")
-@click.option(
-    "--key-env", metavar="NAME", default="", help=f"Environment variable with your key.  [default: {_KEY_VARIABLE}]"
-)
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def command(name: str, url: str, model: str, key_env: str, arguments: tuple[str, ...]) -> None:
-    """Start the client NAME connected to toolspeak.
-
-    `toolspeak env` lists the clients. Arguments after -- are passed to the client. The exit status is the client's, or
-    2 if it could not be started.
-    """
     environment = dict(os.environ)  # noqa: TID251 - it is passed on, not read for settings
     with usage_errors():
         row = client(name)
@@ -60,6 +47,8 @@ def command(name: str, url: str, model: str, key_env: str, arguments: tuple[str,
         chosen = model or (listed[0] if listed else configured_model())
         if not chosen:
             raise UsageError("the server lists no models", hint="add --model NAME")
+        if chosen == DEFAULT.name:
+            print_notes([f"{chosen} is too small for coding agents; connect a larger model to the server"])
         server = ServerAddress(url, chosen, key).checked()
         filled = server.settings_for(row)
         folder = _folder(filled, load().state_file.parent / "clients")
@@ -101,9 +90,8 @@ def _models(server: ServerAddress) -> list[str]:
         hint = "put your key into an environment variable and add --key-env VARIABLE" if error.code == 401 else ""
         raise CliError(f"the server at {server.url} returned HTTP {error.code}", hint=hint) from None
     except OSError as error:
-        reason = getattr(error, "reason", error)
-        reason = getattr(reason, "strerror", None) or reason
         hint = "start `toolspeak serve`, or pass its address with --url"
+        reason = system_reason(getattr(error, "reason", error))
         raise CliError(f"cannot connect to {server.url}: {reason}", hint=hint) from None
     except (ValueError, TypeError, KeyError):
         hint = "pass the address of `toolspeak serve` with --url"
@@ -127,7 +115,7 @@ def _write(files: tuple[SettingsFile, ...], folder: Path) -> None:
             if not path.exists():  # do not overwrite changes that the client made
                 path.write_text(file.text, encoding="utf-8")
     except OSError as error:
-        raise CliError(f"cannot write to `{folder}`: {error.strerror or error}") from None
+        raise CliError(f"cannot write to `{folder}`: {system_reason(error)}") from None
 
 
 def _environment(
@@ -157,4 +145,4 @@ def _exec(command: list[str], environment: dict[str, str]) -> None:
     try:
         os.execve(command[0], command, environment)
     except OSError as error:
-        raise CliError(f"cannot start `{command[0]}`: {error.strerror or error}") from None
+        raise CliError(f"cannot start `{command[0]}`: {system_reason(error)}") from None

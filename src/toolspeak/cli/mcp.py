@@ -1,8 +1,7 @@
 """`toolspeak mcp`: list MCP servers, review and approve their tool definitions, log in and out.
 
 Approval covers exactly the definitions that were displayed, even if the server offers others a moment later. Text from
-a server is untrusted, so it is shown in full, with invisible characters escaped. Exit status: 0 success, 1 not
-approved, 2 invalid command line or unreachable server.
+a server is untrusted, so it is shown in full, with invisible characters escaped.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ import click
 import msgspec
 
 from ..config import Config, redacted_url
-from ..core.text import suggestion
+from ..core.text import counted, suggestion
 from ..errors import ToolspeakError, UsageError
-from ._io import CliError, CommandGroup, escape
+from ._io import CliError, echo, escape
 from .config import load_config, usage_errors
 
 if TYPE_CHECKING:
@@ -35,69 +34,34 @@ _MAX_DIFF_LINES = 2000
 _CONTEXT_LINES = 2
 
 
-@click.group("mcp", cls=CommandGroup)
-def command() -> None:
-    """Manage MCP servers and approve their tools.
-
-    Tool definitions are approved when a server is first used. Definitions that change later are not used until you
-    review and approve them.
-    """
-
-
-def _mcp_config_option(command: Callable[..., None]) -> Callable[..., None]:
-    text = "JSON file that defines MCP servers.  [default: as in [server_tools.NAME]]"
-    return click.option("--mcp-config", "files", multiple=True, metavar="FILE", help=text)(command)
-
-
-@command.command("list")
-@_mcp_config_option
-def show_all(files: Sequence[str]) -> None:
-    """List servers with the approval status of their tools."""
+def list_command(files: Sequence[str]) -> None:
     with usage_errors():
         config = load_config()
         servers = _configured_servers(config, files)
         summaries = asyncio.run(_summaries(config, servers))
     width = max((len(escape(server.name)) for server in servers), default=0)
     for server, text in zip(servers, summaries, strict=True):
-        click.echo(f"{escape(server.name):<{width}}  {escape(server_location(server))}\n{'':<{width}}  {escape(text)}")
+        echo(f"{escape(server.name):<{width}}  {escape(server_location(server))}\n{'':<{width}}  {escape(text)}")
 
 
-@command.command("show")
-@click.argument("name")
-@click.option("--all", "everything", is_flag=True, help="Also print unchanged definitions in full.")
-@_mcp_config_option
-def show(name: str, everything: bool, files: Sequence[str]) -> None:
-    """Print the tools of the server NAME and their changes, without approving them."""
+def show_command(name: str, everything: bool, files: Sequence[str]) -> None:
     _review(name, files, lambda _, review: _print(review, everything))
 
 
-@command.command("approve")
-@click.argument("name")
-@click.option("--yes", is_flag=True, help="Approve without asking.")
-@_mcp_config_option
-def approve(name: str, yes: bool, files: Sequence[str]) -> None:
-    """Review and approve the tools of the server NAME."""
+def approve_command(name: str, yes: bool, files: Sequence[str]) -> None:
     _review(name, files, lambda servers, review: _approve(servers, review, yes))
 
 
-@command.command("forget")
-@click.argument("name")
-def forget(name: str) -> None:
-    """Delete the approvals of the server NAME, so its tools count as new."""
+def forget_command(name: str) -> None:
     from ..tools.mcp.approved_definitions import Pins
 
     with usage_errors():
         if not Pins(load_config().state()).forget(name):
             raise UsageError(f"MCP server `{name}` has no approvals")
-    click.echo(f"Deleted the approvals of `{escape(name)}`.")
+    echo(f"Deleted the approvals of `{escape(name)}`.")
 
 
-@command.command("login")
-@click.argument("name")
-@click.option("--browser/--no-browser", default=True, help="Open the login page, or only print its URL.")
-@_mcp_config_option
-def login(name: str, browser: bool, files: Sequence[str]) -> None:
-    """Log in to the server NAME in a browser. Tokens are stored in a file that only you can read."""
+def login_command(name: str, browser: bool, files: Sequence[str]) -> None:
     with usage_errors():
         config = load_config()
         server = _find_server(config, files, name)
@@ -108,16 +72,12 @@ def login(name: str, browser: bool, files: Sequence[str]) -> None:
         asyncio.run(_login(config, server, browser))
 
 
-@command.command("logout")
-@click.argument("name")
-@_mcp_config_option
-def logout(name: str, files: Sequence[str]) -> None:
-    """Delete the tokens of the server NAME. The server is not notified."""
+def logout_command(name: str, files: Sequence[str]) -> None:
     with usage_errors():
         config = load_config()
         if not _tokens(config).forget(_find_server(config, files, name)):
             raise UsageError(f"not logged in to `{name}`")
-    click.echo(f"Logged out of `{escape(name)}` on this machine.")
+    echo(f"Logged out of `{escape(name)}` on this machine.")
 
 
 async def _login(config: Config, server: McpServer, browser: bool) -> None:
@@ -125,7 +85,7 @@ async def _login(config: Config, server: McpServer, browser: bool) -> None:
     from .mcp_login import LOGIN_TIMEOUT, BrowserLogin, open_browser
 
     def print_url(url: str) -> None:
-        click.echo(f"Log in at: {escape(url)}", err=True)
+        echo(f"Log in at: {escape(url)}", err=True)
 
     tokens, variables = _tokens(config), config.environment()
     patient = msgspec.structs.replace(server, start_timeout=server.start_timeout + LOGIN_TIMEOUT)
@@ -138,7 +98,7 @@ async def _login(config: Config, server: McpServer, browser: bool) -> None:
         review = await servers.review(server.name)
     name = escape(server.name)
     status = f"Logged in to `{name}`" if tokens.has(server) else f"`{name}` requires no login"
-    click.echo(f"{status}: {approval_summary(review)}")
+    echo(f"{status}: {approval_summary(review)}")
 
 
 def _tokens(config: Config) -> Tokens:
@@ -155,16 +115,16 @@ def _print(review: Review, everything: bool = False) -> None:
 def _approve(servers: McpServers, review: Review, yes: bool) -> None:
     changes = review.changes
     if not (changes.first or changes.changed or changes.added or changes.removed):
-        click.echo(f"`{escape(review.server.name)}` is already approved")
+        echo(f"`{escape(review.server.name)}` is already approved")
         return
     _print(review)
     if not yes and not _is_interactive():
         raise CliError("cannot ask for confirmation without a terminal", hint="review the changes, then add --yes")
     if not yes and not click.confirm("Approve?", default=False, err=True):
-        click.echo("not approved", err=True)
+        echo("not approved", err=True)
         sys.exit(1)
     servers.approve(review)
-    click.echo(f"Approved `{escape(review.server.name)}`, {len(review.offered)} tools")
+    echo(f"Approved `{escape(review.server.name)}`, {counted(len(review.offered), 'tool')}")
 
 
 def _is_interactive() -> bool:
@@ -203,7 +163,7 @@ async def _with_review(config: Config, server: McpServer, work: Callable[[McpSer
     async with McpServers([server], config.state(), variables=variables, tokens=_tokens(config)) as servers:
         review = await servers.review(server.name)
         for note in servers.notes:
-            click.echo(f"note: {escape(note.detail)}", err=True)
+            echo(f"note: {escape(note.detail)}", err=True)
         work(servers, review)
 
 
@@ -227,7 +187,7 @@ def server_location(server: McpServer) -> str:
 def approval_summary(review: Review) -> str:
     """Summarise in one line how the offered tools differ from the approved ones."""
     changes, count = review.changes, len(review.offered)
-    tools = f"{count} tool" if count == 1 else f"{count} tools"
+    tools = counted(count, "tool")
     if changes.first:
         return f"{tools}, not approved yet"
     kinds = {"changed": changes.changed, "new": changes.added, "gone": changes.removed}

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Self
 from urllib.parse import parse_qs, urlsplit
 
+from ..core.text import system_reason
 from ..errors import UsageError
 from ..tools.mcp.oauth import LoginCallback
 from ._io import escape
@@ -53,7 +54,7 @@ class BrowserLogin:
         try:
             self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, limit=_MAX_BYTES)
         except OSError as error:
-            why = f"cannot listen on port {self.port}: {error.strerror or error}"
+            why = f"cannot listen on port {self.port}: {system_reason(error)}"
             raise UsageError(why, hint="choose another `callbackPort`") from None
         self.redirect = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}{_PATH}"
         return self

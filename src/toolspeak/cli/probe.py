@@ -1,7 +1,6 @@
 """`toolspeak probe`: measure a model's capabilities; show, list and delete stored results.
 
-Results go to stdout, progress to stderr. Exit status: 0 tool calls work, natively or emulated; 1 the model is
-unreachable; 2 invalid command line; 3 the model answers but cannot be made to call tools.
+Results go to stdout, progress to stderr. `commands.toml` lists the exit statuses.
 """
 
 import asyncio
@@ -10,52 +9,34 @@ import time
 from functools import partial
 from typing import Any
 
-import click
 import msgspec
 
 from ..config import redacted_url
+from ..core.text import counted
 from ..engine.planning.capabilities import capabilities
 from ..engine.planning.probe_questions import ProbeAnswer, ProbeQuestion
 from ..engine.planning.probe_results import ProbeResult
-from ..engine.planning.probes import MAX_REQUESTS
 from ..errors import ToolspeakError
 from ..plugins import Plugins
 from ..runtime.learning import UseStore
 from ..runtime.model_resolution import ResolvedModel, resolve_model
 from ..runtime.probe_cache import ProbeStore, StoredProbe, apply_result, probe_target
 from ..runtime.prober import measure
-from ._io import CliError, Spinner, print_error, write_json
+from ._io import CliError, Spinner, echo, print_error, write_json
 from .config import load_config, usage_errors
 
 _UNREACHABLE, _NO_TOOLS = 1, 3
 #: Labels of the probed traits whose names are not labels themselves.
-_TITLES = {
-    "reach": "reachable",
-    "native": "native calls",
-    "required": "obeys `required`",
-    "parallel": "parallel calls",
-    "system_role": "system role",
-    "dialects": "best dialect",
-    "constraint": "enforces",
-    "envelope": "enforced calls",
-    "plan": "best plan",
-}
+_TITLES = (
+    {"reach": "reachable", "native": "native calls", "required": "obeys `required`", "parallel": "parallel calls"}
+    | {"system_role": "system role", "dialects": "best dialect", "constraint": "enforces"}
+    | {"envelope": "enforced calls", "plan": "best plan"}
+)
+#: What a capability means, for people.
+_CAPABILITIES = {"none": "no native calls", "openai": "native calls", "advanced": "native calls in a vendor's form"}
 
 
-@click.command("probe")
-@click.argument("model", metavar="PROVIDER:MODEL", default="")
-@click.option("--base-url", metavar="URL", default="", help="Base URL of the model.  [default: its provider's host]")
-@click.option("--refresh", is_flag=True, help="Probe again even if a result is stored.")
-@click.option("--full", is_flag=True, help="Rank dialects even if the model supports native tool calls.")
-@click.option("--forget", is_flag=True, help="Delete the stored result, and what was learned from use.")
-@click.option("--list", "listing", is_flag=True, help="List stored results without sending anything.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(model: str, base_url: str, refresh: bool, full: bool, forget: bool, listing: bool, as_json: bool) -> None:
-    """Measure the capabilities of a model and store the result.
-
-    Sends 13 to 25 small requests, one after the other, which the provider bills as usual. The result is stored for a
-    week and used by mode `auto`. A stored result that has not expired is shown without sending anything.
-    """
     with usage_errors():
         config = load_config()
         store = ProbeStore(config.state())
@@ -69,13 +50,13 @@ def command(model: str, base_url: str, refresh: bool, full: bool, forget: bool, 
         if forget:
             there = store.forget(probe_target(reached))
             UseStore(store.state, store.clock).forget(probe_target(reached))
-            click.echo(f"Deleted the result of {reached}" if there else f"No stored result for {reached}")
+            echo(f"Deleted the result of {reached}" if there else f"No stored result for {reached}")
             return
         stored = store.get(probe_target(reached))
         if stored is None or refresh or full or not stored.is_fresh(store.clock()):
             stored = _run_probe(reached, store, full)
         else:
-            click.echo("note: this is a stored result; use --refresh to probe again", err=True)
+            echo("note: this is a stored result; use --refresh to probe again", err=True)
     _show(stored, as_json)
     fields = stored.verdict.fields
     if fields.get("capability", "none") == "none" and "dialect" not in fields and "plan" not in fields:
@@ -108,10 +89,10 @@ def _run_probe(reached: ResolvedModel, store: ProbeStore, full: bool) -> StoredP
 def _progress(spinner: Spinner, question: ProbeQuestion, answer: ProbeAnswer, requests: int) -> None:
     what = _TITLES.get(question.trait, question.trait)
     about = f"{what} ({question.dialect})" if question.dialect else what
-    line = f"request {requests} of at most {MAX_REQUESTS}: {about}: {answer.kind}"
+    line = f"request {requests}: {about}: {answer.kind}"
     spinner.show(line)
     if not sys.stderr.isatty():
-        click.echo(line, err=True)
+        echo(line, err=True)
 
 
 def _list(store: ProbeStore, as_json: bool) -> None:
@@ -124,7 +105,7 @@ def _list(store: ProbeStore, as_json: bool) -> None:
         state = "fresh" if stored.is_fresh(now) else "expired"
         capability = stored.verdict.fields.get("capability", "?")
         where = f"{stored.provider}:{stored.model}  {redacted_url(stored.base_url)}"
-        click.echo(f"{_day(stored)}  {where}  {capability}  ({state})")
+        echo(f"{_day(stored)}  {where}  {_CAPABILITIES.get(capability, capability)}  ({state})")
 
 
 def _show(stored: StoredProbe, as_json: bool) -> None:
@@ -134,15 +115,15 @@ def _show(stored: StoredProbe, as_json: bool) -> None:
     verdict = stored.verdict
     rows = [(_TITLES.get(each.trait, each.trait), each.value, each.evidence) for each in verdict.findings]
     usage = verdict.usage
-    cost = f"{verdict.requests} requests, {usage.input_tokens} tokens in, {usage.output_tokens} out"
+    tokens = f"{counted(usage.input_tokens, 'token')} in, {usage.output_tokens} out"
     where = redacted_url(stored.base_url) or "its default host"
-    click.echo(f"{stored.provider}:{stored.model} at {where}, {_day(stored)}")
+    echo(f"{stored.provider}:{stored.model} at {where}, {_day(stored)}")
     if sys.stdout.isatty():
         _print_table(rows)
     else:
         for title, value, evidence in rows:
-            click.echo(f"{title:<18}{value:<16}{evidence}".rstrip())
-    click.echo(f"cost: {cost}")
+            echo(f"{title:<18}{value:<16}{evidence}".rstrip())
+    echo(f"cost: {counted(verdict.requests, 'request')}, {tokens}")
 
 
 def _print_table(rows: list[tuple[str, str, str]]) -> None:

@@ -7,22 +7,17 @@ Exit status: 0 answered, 1 the replay failed, 2 invalid command line.
 import asyncio
 import sys
 from collections.abc import Callable
-from typing import Any, get_args
+from typing import Any
 
-import click
 import msgspec
 
 from ..config import Config
-from ..config.values import UpstreamProtocol
-from ..core.parsing.acceptance import Policy
-from ..engine.planning.strategy import Emulation, Mode
 from ..errors import UsageError
-from ._io import Spinner, write_json
+from ._io import Spinner, echo, write_json
 from ._recorded_requests import find, replay_on_server, safe
 from .config import load_config, usage_errors
 from .explain import report_lines
 
-_PROTOCOLS: list[str] = [name for name in get_args(UpstreamProtocol) if name]
 _Field = Callable[[dict[str, Any]], object]
 _ROWS: dict[str, _Field] = {
     "outcome": lambda recording: recording.get("outcome", "-"),
@@ -38,22 +33,7 @@ _ROWS: dict[str, _Field] = {
 }
 
 
-@click.command("replay")
-@click.argument("identifier", metavar="ID")
-@click.option("--policy", type=click.Choice(get_args(Policy)), default=None, help="How much evidence a call needs.")
-@click.option("--dialect", default=None, metavar="NAME", help="Dialect (call notation) to use.")
-@click.option("--plan", type=click.Choice(get_args(Emulation)), default=None, help="How to emulate.")
-@click.option("--mode", type=click.Choice(get_args(Mode)), default=None, help="When to emulate.")
-@click.option("--model", default=None, metavar="NAME", help="Use another model; PROVIDER:MODEL for another provider.")
-@click.option("--upstream", default="", metavar="URL", help="Use another upstream, such as http://127.0.0.1:9000/v1.")
-@click.option("--protocol", type=click.Choice(_PROTOCOLS), default=None, help="Protocol of that upstream.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(identifier: str, as_json: bool, upstream: str, protocol: str | None, **options: str | None) -> None:
-    """Re-run a request and compare the results. ID is its id, a prefix of it, or `last`. No tools are executed.
-
-    A running server replays its own requests. A request from the store goes to the upstream that answered it, with its
-    original settings. If that upstream is not configured, add --upstream or --model.
-    """
     changes = {name: value for name, value in options.items() if value}
     with usage_errors():
         config = load_config({"protocol": protocol} if protocol else None)
@@ -69,10 +49,10 @@ def command(identifier: str, as_json: bool, upstream: str, protocol: str | None,
     else:
         for name, tell in _ROWS.items():
             one, two = safe(str(tell(original))), safe(str(tell(replay)))
-            click.echo(f"{name:<12} {one}" if one == two else f"{name:<12} {one}  ->  {two}")
-        click.echo("")
+            echo(f"{name:<12} {one}" if one == two else f"{name:<12} {one}  ->  {two}")
+        echo("")
         for line in report_lines(replay):
-            click.echo(line)
+            echo(line)
     if replay["error"]:
         sys.exit(1)
 

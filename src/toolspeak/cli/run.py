@@ -1,7 +1,6 @@
 """`toolspeak run "task"`: run an agent on one task.
 
-The answer goes to stdout, progress to stderr; with --json every event is a line of JSON on stdout. Exit status: 0 done,
-1 failed, 2 invalid command line, 3 limit reached (the answer is a summary), 130 interrupted.
+The answer goes to stdout, progress to stderr; with --json every event is a line of JSON on stdout.
 """
 
 import asyncio
@@ -11,15 +10,17 @@ import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from typing import Any
 
 import click
 import msgspec
 
 from ..agent.events import AgentEvent, AgentResult, WorkFinished
+from ..core.text import counted, system_reason
 from ..errors import UsageError
 from ..tools.approval import ApprovalAnswer, ApprovalDecision, Question
 from ..tools.wrappers import is_untrusted
-from ._io import clean, print_answer, print_error, read_text
+from ._io import clean, echo, print_answer, print_error, read_text
 from .agent_options import AgentKit, CommandOptions, agent_kit, agent_options, make_client
 from .agent_screen import LineScreen, PromptGuard, ask_on_terminal, limit_reached
 from .config import print_notes, usage_errors
@@ -27,32 +28,19 @@ from .config import print_notes, usage_errors
 _FAILED, _LIMIT, _INTERRUPTED = 1, 3, 130
 
 
-@click.command("run")
-@click.argument("task", default="")
-@click.option("--session", default="", metavar="ID", help="Continue this session. Without a task, resume its answer.")
-@click.option("--json", "as_json", is_flag=True, help="Print events as JSON lines.")
-@agent_options
-def command(task: str, session: str, as_json: bool, options: CommandOptions) -> None:
-    """Run an agent on one task.
-
-    The agent uses a shell, files or the tools of MCP servers. Without --upstream or --model, it uses a small embedded
-    model. Calls with side effects need approval: on a terminal you are asked; otherwise they are refused unless --yes
-    or --allow covers them. With --approval read-only, such tools are not offered. Use - to read the task from stdin.
-
-    Exit status: 0 done, 1 failed, 2 invalid command line, 3 limit reached (the answer is a summary), 130 interrupted.
-    """
+def command(task: str, session: str, as_json: bool, **options: Any) -> None:
     with reported_failures():
         if task == "-":
             task = read_text("-")
         if not task.strip() and not session:
             raise UsageError("missing task", hint='toolspeak run "..."')
-        result = asyncio.run(_run_task(task, session, as_json, options))
+        result = asyncio.run(_run_task(task, session, as_json, agent_options(options)))
     sys.exit(_exit_status(result))
 
 
 async def _run_task(task: str, session: str, as_json: bool, options: CommandOptions) -> AgentResult:
     client, config = make_client(options)
-    screen = LineScreen(partial(click.echo, err=True))
+    screen = LineScreen(partial(echo, err=True))
     guard = PromptGuard(_json if as_json else screen.show, screen.pause)
     ask = partial(_ask, guard) if sys.stdin.isatty() and sys.stderr.isatty() else None
     async with agent_kit(client, config, options, ask) as kit:
@@ -64,10 +52,10 @@ async def _run_task(task: str, session: str, as_json: bool, options: CommandOpti
     if not as_json and result.content:
         print_answer(result.content)
     if refused:
-        click.echo(_refused_text(refused, yes, foreign), err=True)
+        echo(_refused_text(refused, yes, foreign), err=True)
     resumable = result.status == "interrupted" or (result.status == "failed" and result.rounds)
     if resumable and persistent:
-        click.echo(f"Resume: toolspeak run --session {result.session}", err=True)
+        echo(f"Resume: toolspeak run --session {result.session}", err=True)
     return result
 
 
@@ -107,14 +95,14 @@ def reported_failures() -> Generator[None]:
         with usage_errors():
             yield
     except KeyboardInterrupt:
-        click.echo("interrupted", err=True)
+        echo("interrupted", err=True)
         sys.exit(_INTERRUPTED)
     except BrokenPipeError:
         raise  # the other end of the pipe was closed, so click exits silently
     except OSError as error:
         where = f": {error.filename}" if error.filename else ""
         with suppress(OSError):
-            print_error(f"{error.strerror or error}{where}")
+            print_error(f"{system_reason(error)}{where}")
         _discard_output()
         sys.exit(_FAILED)
 
@@ -139,7 +127,7 @@ def _refused_text(decisions: Sequence[ApprovalDecision], yes: bool, foreign: fro
         ways.append("--allow does not apply after tool results" if late else "--allow RULE allows such calls")
     if yes or len(undecided) < len(decisions) or not ways:
         ways.append("run in a terminal to be asked")
-    count = "1 call was" if len(decisions) == 1 else f"{len(decisions)} calls were"
+    count = counted(len(decisions), "call was", "calls were")
     return f"{count} refused, because there is no terminal to ask for approval ({names}): {', '.join(ways)}"
 
 
@@ -159,7 +147,10 @@ def _read_line(text: str) -> str:
     The read is unbuffered: an interrupted question leaves a thread that is still reading, and if it held the lock of
     the stdin buffer, Python could not exit.
     """
-    click.echo(text, nl=False, err=True)
+    head, *call, prompt = text.split("\n")
+    echo(head, err=True)
+    click.echo("".join(f"{line}\n" for line in call), nl=False, err=True)  # not broken into lines: it is shown as it is
+    echo(prompt, nl=False, err=True)
     line = os.read(sys.stdin.fileno(), 4096)
     if not line:
         raise EOFError

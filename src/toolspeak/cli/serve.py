@@ -4,48 +4,33 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import sys
 import webbrowser
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
-from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from ..config import Config, Secret, load
+from ..config import Config, Secret, load, redacted_url
 from ..core.text import printable
 from ..errors import UsageError
-from ._io import colours
+from ._io import colours, echo
 from .config import print_notes, usage_errors
-from .first_run import prepare_embedded
+from .first_run import engine_tip, prepare_embedded
 
 if TYPE_CHECKING:
     from ..config import Auth
     from ..server.observe.logs import Format
     from ..server.proxy.upstream_router import Gateway
 
-_LEVELS = ["debug", "info", "warning", "error"]
-_FORMATS = ["auto", "json", "text"]
-_PROTOCOLS = ["openai", "openai_responses", "anthropic", "gemini", "ollama"]
-_PORT = click.IntRange(0, 65535)
 _log = logging.getLogger("toolspeak.server")
 _MAX_NAMES = 3
-
-
-class _Seconds(click.FloatRange):
-    """Parameter type for a duration of up to a day, in seconds. Rejects NaN, which passes click's range check."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        seconds = float(super().convert(value, param, ctx))
-        if isnan(seconds):
-            self.fail(f"{value!r} is not a duration.", param, ctx)
-        return seconds
-
-
-_SECONDS = _Seconds(0, 86_400)
+_CONNECT_SECONDS = 0.5
+_SMALL = "`toolspeak env` lists them; this small model is for a first look, not for coding agents"
 
 
 class _ServeOptions(NamedTuple):
@@ -82,49 +67,7 @@ class _ConfigReader:
         return usable_config(config, *self._overrides, before)
 
 
-@click.command("serve")
-@click.option("--upstream", default="", metavar="URL", help="Base URL of the model, such as http://127.0.0.1:9000/v1.")
-@click.option("--protocol", type=click.Choice(_PROTOCOLS), help="Protocol of the upstream.")
-@click.option("--transport", type=click.Choice(["auto", "thin", "httpx2"]), help="HTTP client for upstreams.")
-@click.option("--model", default="", metavar="NAME", help="Use this model for all requests.")
-@click.option("--adapter", default="", metavar="FILE", help="LoRA adapter (GGUF file) for the embedded model, or none.")
-@click.option("--context", type=int, metavar="N", help="Context size of the embedded model in tokens.  [default: 4096]")
-@click.option("--mode", type=click.Choice(["auto", "force", "fallback", "off"]), help="When to emulate tool calls.")
-@click.option("--plan", type=click.Choice(["inline", "decision", "envelope"]), help="How to emulate tool calls.")
-@click.option("--chat-only", is_flag=True, help="Disable tools.")
-@click.option(
-    "--auth",
-    type=click.Choice(["replace", "forward", "check"]),
-    default="replace",
-    show_default=True,
-    help="Key for --upstream: configured (replace), the client's (forward), or configured after a key check (check).",
-)
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", default=8788, show_default=True, type=_PORT, help="Port to listen on; 0 for any free port.")
-@click.option("--require-key", is_flag=True, help="Require a toolspeak key even from clients on this machine.")
-@click.option("--allow-host", multiple=True, metavar="NAME", help="Accept this host name in requests; repeatable.")
-@click.option("--workers", default=1, show_default=True, type=click.IntRange(1, 256), help="Worker processes.")
-@click.option(
-    "--drain", default=30.0, show_default=True, type=_SECONDS, metavar="SECONDS", help="Grace period on shutdown."
-)
-@click.option(
-    "--linger",
-    default=0.0,
-    type=_SECONDS,
-    metavar="SECONDS",
-    help="On shutdown, report not ready but keep accepting connections for this long.",
-)
-@click.option("--log-format", type=click.Choice(_FORMATS), default="auto", show_default=True, help="Log format.")
-@click.option("--log-level", type=click.Choice(_LEVELS), default="warning", show_default=True, help="Log level.")
-@click.option("--access-log", is_flag=True, help="Log every request in full.")
-@click.option("--open", "open_page", is_flag=True, help="Open the web page in a browser.")
 def command(upstream: str, model: str, auth: Auth, **settings: Any) -> None:
-    """Run the proxy server: tool calling for any client.
-
-    Serves OpenAI, Anthropic, Gemini and Ollama clients from one or more upstreams. Without --upstream, the configured
-    upstreams ([upstreams.NAME]) are used; if there are none, a small embedded model runs on this machine, without key
-    or account. SIGHUP reloads the configuration.
-    """
     from ..server.access.api_keys import ApiKeys
     from ..server.app import App
     from ..server.observe.spans import create_spans
@@ -144,9 +87,10 @@ def command(upstream: str, model: str, auth: Auth, **settings: Any) -> None:
         guard = origin_guard_from(keys, options.host, hosts, required=options.require_key)
         gateway = gateway_from(config, upstream, model, auth, memory)
         plans = _plan_lines(gateway, "[upstreams.{}]" if config.upstream_names() and not upstream else "")
+        plans += [f"tip: {tip}" for tip in [engine_tip(config, running)] if tip]
         if running and options.workers > 1:
             raise UsageError("the embedded model cannot be shared by several workers", hint="omit --workers")
-        recorder = create_recorder(config, lambda: reader.secrets)
+        recorder, statistics = create_recorder(config, lambda: reader.secrets)
 
     def reload() -> Gateway:
         nonlocal config
@@ -159,14 +103,14 @@ def command(upstream: str, model: str, auth: Auth, **settings: Any) -> None:
     app = App(
         gateway, guard, lifecycle=lifecycle, recorder=recorder, secrets=lambda: reader.secrets, store=config.store
     )
-    app.keep_secret = reader.secrets.append
+    app.statistics, app.keep_secret = statistics, reader.secrets.append
     sessions = guard.access.sessions
-    announce = partial(_announce, options, plans, sessions.new_code)
+    announce = partial(_announce, options, plans, bool(running), sessions.new_code)
     with usage_errors(), _control_file(config, options.host, sessions.server_session(), announce) as listening:
         process = ServerOptions(options.workers, options.drain, options.linger)
         status = serve(app, options.host, options.port, reload, process, listening)
     if sys.stderr.isatty():
-        click.echo("\nThe server has stopped.", err=True)
+        echo("\nThe server has stopped.", err=True)
     click.get_current_context().exit(status)
 
 
@@ -231,7 +175,7 @@ def _plan_lines(gateway: Gateway, table: str) -> list[str]:
     Logs a warning for each plan that cannot be carried out. `table` is the pattern for the upstream's table in the
     configuration; empty if it has none.
     """
-    from ..engine.planning.strategy import UNKNOWN_RULES
+    from ..engine.planning.strategy import PLAN_TEXTS, UNKNOWN_RULES
 
     lines: list[str] = []
     for upstream, strategy, models in gateway.strategies():
@@ -241,30 +185,55 @@ def _plan_lines(gateway: Gateway, table: str) -> list[str]:
         change = f"`mode` or `plan` in {table.format(upstream.name)}" if table else "--mode or --plan"
         # A model that requests name may be known from earlier use.
         start = "starts" if names or strategy.rule not in UNKNOWN_RULES else "a new model starts"
-        lines.append(f"Upstream {title}: {start} with plan {strategy.plan} ({strategy.why}). Change it with {change}.")
+        about = f"{start} with plan {strategy.plan}: {PLAN_TEXTS[strategy.plan]} ({strategy.why})"
+        lines.append(f"Upstream {title}: {about}. Change it with {change}.")
         if strategy.warning:
             _log.warning("upstream %s: %s", title, strategy.warning)
-    return lines
+        if is_unreachable(upstream.base_url):
+            url = redacted_url(upstream.base_url)
+            lines.append(f"warning: nothing listens at {url} yet: start the service, or correct the URL")
+    return list(dict.fromkeys(lines))
 
 
-def _announce(options: _ServeOptions, plans: list[str], code: Callable[[], str], port: int) -> None:
-    """Print the server's address and the plan of each upstream. `code` creates a one-time login code."""
+def is_unreachable(base_url: str) -> bool:
+    """Whether the upstream is on this machine, and nothing listens there. Others are not asked, as that takes time."""
+    from ..runtime.probe_cache import is_loopback
+    from ..upstreams.http.address import parse_base_url
+
+    if not is_loopback(base_url):
+        return False
+    base = parse_base_url(base_url)
+    try:
+        socket.create_connection((base.host, base.port), _CONNECT_SECONDS).close()
+    except OSError:
+        return True
+    return False
+
+
+def _announce(options: _ServeOptions, plans: list[str], is_small: bool, code: Callable[[], str], port: int) -> None:
+    """Print the server's address and the plan of each upstream.
+
+    `is_small`: whether the embedded model answers, for which coding agents ask too much. `code` creates a one-time
+    login code.
+    """
     from ..server.access.login_sessions import CODE_SECONDS, link
 
     address, local = _url(options.host, port), _url(_REACHABLE.get(options.host, options.host), port)
-    click.echo(f"Listening on {address} (OpenAI: /v1, Anthropic: /, Gemini: /, Ollama: /)")
+    echo(f"Listening on {address} (OpenAI: /v1, Anthropic: /, Gemini: /, Ollama: /)")
     for line in plans if options.log_format != "json" else ():
-        click.echo(line)
+        echo(line)
     if sys.stderr.isatty():  # otherwise stderr may be a log that others can read
         minutes = f"{CODE_SECONDS / 60:.0f} min"
         rows = {
             "Page": link(local, code()),
             "": f"(one-time link, valid {minutes}; `toolspeak page` prints another one)",
-            "Clients": f"toolspeak launch codex --url {local} (`toolspeak env` lists the clients)",
+            "Clients": _SMALL
+            if is_small
+            else f"toolspeak launch codex --url {local} (`toolspeak env` lists the clients)",
             "Stop": "Ctrl-C",
         }
         for title, text in rows.items():
-            click.echo(f"{title:<9}{text}", err=True)
+            echo(f"{title:<9}{text}", err=True, indent=9)
     if options.open_page:
         webbrowser.open(link(local, code()))
 

@@ -3,7 +3,6 @@
 Text from models and tools is untrusted, so control characters are removed.
 """
 
-import json
 import sys
 import time
 from collections.abc import Generator, Iterator
@@ -15,40 +14,32 @@ import click
 import msgspec
 
 from ..config import load
-from ..core.types import Message
-from ..engine.rounds.transcript import Answer, CallRecord, Entry
+from ..core.text import counted, system_reason
+from ..core.types import Message, Note
+from ..engine.rounds.transcript import Answer, Entry
 from ..errors import NoStoreError
-from ._io import CliError, CommandGroup, clean, write_json
+from ._io import CliError, clean, echo, open_input, write_json
 from .config import usage_errors
 
 if TYPE_CHECKING:
-    from ..store.sessions import Store
+    from ..store.sessions import SessionInfo, Store
 
-#: Maximum number of characters of arguments and results that `show` prints. `--json` prints all.
-_MAX_CHARS = 2_000
-#: Maximum number of lines of a diff that `show` prints. `--json` prints more.
-_MAX_DIFF_LINES = 200
-
-
-@click.group("sessions", cls=CommandGroup)
-@click.option("--store", "url", metavar="URL", help="sqlite:///PATH or postgresql://...  [default: configured]")
-@click.option("--owner", default="", metavar="NAME", help="Owner of the sessions.  [default: none]")
-@click.pass_context
-def command(context: click.Context, url: str | None, owner: str) -> None:
-    """Manage agent sessions with their rounds, calls and results.
-
-    Ids can be shortened to a unique prefix.
-    """
-    if url and ":" in url.partition("://")[2].rpartition("@")[0]:
-        hint = "other users can see command lines; set TOOLSPEAK_STORE, or `store` in the configuration"
-        raise CliError("--store must not contain a password", hint=hint)
-    context.obj = (url, owner)
+_MAX_CHARS = 2_000  # maximum number of characters of a result that `show` prints; `--json` prints all
+#: Note with the error of an answer on the page. Its other `page_` notes are of use to the page only.
+_PAGE_ERROR = "page_error"
+_UNITS = {"day": 86_400, "hour": 3_600, "minute": 60}
+_MAX_DAYS = 30  # older sessions are listed with their date
 
 
 @contextmanager
 def _open_store(*, make: bool = False) -> "Generator[Store]":
     """Open the store. Create it only if `make` is set, so a typo in the URL does not create an empty store."""
-    url, owner = click.get_current_context().obj
+    group = click.get_current_context().parent
+    assert group is not None  # the command is one of `sessions`
+    url, owner = group.params["url"], group.params["owner"]
+    if url and ":" in url.partition("://")[2].rpartition("@")[0]:
+        hint = "other users can see command lines; set TOOLSPEAK_STORE, or `store` in the configuration"
+        raise CliError("--store must not contain a password", hint=hint)
     with usage_errors(), store_at(url, owner, make=make) as store:
         yield store
 
@@ -66,45 +57,31 @@ def store_at(url: str | None, owner: str = "", *, make: bool = False) -> "Store"
         return open_store("sqlite://", owner)  # the default store does not exist yet, so use an empty one
 
 
-@command.command("list")
-@click.option("--search", "text", default="", metavar="TEXT", help="Only sessions that contain this text.")
-@click.option("--limit", default=50, metavar="N", help="Maximum number of sessions.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def list_(text: str, limit: int, as_json: bool) -> None:
-    """List sessions, newest first."""
+def list_command(text: str, limit: int, as_json: bool) -> None:
     with _open_store() as store:
         sessions = store.sessions(text, limit=limit)
     if as_json:
         write_json(msgspec.to_builtins(sessions), indent=2)
         return
     for info in sessions:
-        tokens = f"{info.input_tokens + info.output_tokens} tokens"
-        lock = f"; in use by {info.holder}" if info.holder else ""
-        click.echo(f"{info.id[:12]}  {_when(info.updated)}  {clean(info.title) or '(empty)'}  ({tokens}{lock})")
+        echo(f"{info.id[:12]}  {_ago(info.updated):<14}  {_title(info)}  ({_facts(info)})")
 
 
-@command.command("show")
-@click.argument("session")
-@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
-def show(session: str, as_json: bool) -> None:
-    """Print a conversation with its rounds."""
+def show_command(session: str, as_json: bool) -> None:
     with _open_store() as store:
         name = store.find(session)
         info, entries = store.info(name), store.entries(name)
     if as_json:
         write_json({**msgspec.to_builtins(info), "conversation": [_entry_json(entry) for entry in entries]}, indent=2)
         return
+    echo(f"{click.style(_title(info), bold=True)}\n{info.id}  {_when(info.updated)}  ({_facts(info)})")
     for entry in entries:
+        echo()
         for line in _entry(entry):
-            click.echo(line)
-        click.echo()
+            echo(line)
 
 
-@command.command("export")
-@click.argument("sessions", nargs=-1)
-@click.option("-o", "--output", metavar="FILE", help="Write to FILE instead of stdout.")
-def export(sessions: tuple[str, ...], output: str | None) -> None:
-    """Write SESSIONS (default: all) as JSON lines."""
+def export_command(sessions: tuple[str, ...], output: str | None) -> None:
     from ..store.transfer import export as lines
 
     with _open_store() as store:
@@ -118,43 +95,25 @@ def export(sessions: tuple[str, ...], output: str | None) -> None:
             with Path(output).open("w", encoding="utf-8", newline="\n") as file:
                 file.writelines(line + "\n" for line in lines(store, ids))
         except OSError as error:
-            raise CliError(f"cannot write `{output}`: {error.strerror or error}") from None
+            raise CliError(f"cannot write `{output}`: {system_reason(error)}") from None
 
 
-@command.command("import")
-@click.argument("file")
-def import_(file: str) -> None:
-    """Import exported sessions from FILE (- for stdin) into the store. Existing sessions are not changed."""
+def import_command(file: str) -> None:
     from ..store.transfer import import_lines
 
-    with _open_store(make=True) as store:
-        if file == "-":
-            done = import_lines(store, _lines(sys.stdin.buffer))
-        else:
-            try:
-                with Path(file).open("rb") as stream:
-                    done = import_lines(store, _lines(stream))
-            except OSError as error:
-                raise CliError(f"cannot read `{file}`: {error.strerror or error}") from None
-    click.echo(f"Imported {done.sessions} sessions; {done.skipped} already existed")
+    with _open_store(make=True) as store, open_input(file) as stream:
+        done = import_lines(store, _lines(stream))
+    echo(f"Imported {counted(done.sessions, 'session')}; {done.skipped} already existed")
 
 
-@command.command("rm")
-@click.argument("sessions", nargs=-1, required=True)
-@click.option("--force", is_flag=True, help="Remove sessions even if they are in use.")
-def remove(sessions: tuple[str, ...], force: bool) -> None:
-    """Remove SESSIONS and everything in them."""
+def rm_command(sessions: tuple[str, ...], force: bool) -> None:
     with _open_store() as store:
         for name in [store.find(each) for each in sessions]:
             store.remove(name, force=force)
-            click.echo(f"Removed `{name}`")
+            echo(f"Removed `{name}`")
 
 
-@command.command("doctor")
-@click.option("--repair", is_flag=True, help="Repair sessions that a crash left unfinished.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def doctor(repair: bool, as_json: bool) -> None:
-    """Check the store. The exit status is 1 if something is unreadable."""
+def doctor_command(repair: bool, as_json: bool) -> None:
     from ..store.check import check
 
     with _open_store() as store:
@@ -162,20 +121,40 @@ def doctor(repair: bool, as_json: bool) -> None:
     if as_json:
         write_json({**msgspec.to_builtins(report), "good": report.good}, indent=2)
     else:
-        click.echo(f"{report.where}: {report.sessions} sessions, schema {report.schema}")
+        echo(f"{report.where}: {counted(report.sessions, 'session')}, schema {report.schema}")
         for line in report.file:
-            click.echo(f"file: {clean(line)}")
+            echo(f"file: {clean(line)}")
         for finding in report.damaged:
-            click.echo(f"damaged: {finding.session}: {clean(finding.what)}")
+            echo(f"damaged: {finding.session}: {clean(finding.what)}")
         for name in report.unfinished:
-            click.echo(f"interrupted: {name}{'' if not repair else ' (repaired unless in use)'}")
-        click.echo("All sessions are readable" if report.good else "Some sessions are unreadable")
+            echo(f"interrupted: {name}{'' if not repair else ' (repaired unless in use)'}")
+        echo("All sessions are readable" if report.good else "Some sessions are unreadable")
     click.get_current_context().exit(0 if report.good else 1)
+
+
+def _title(info: "SessionInfo") -> str:
+    return clean(info.title) or "(empty)"
+
+
+def _facts(info: "SessionInfo") -> str:
+    """Describe where a session comes from, how large it is and whether it is in use."""
+    place = "on the page" if info.about.get("from") == "page" else "agent"
+    lock = info.holder and f"in use by {info.holder}"
+    tokens = f"{info.input_tokens + info.output_tokens:,} tokens"
+    return clean(", ".join(filter(None, (str(info.about.get("model", "")), place, tokens, lock))))
 
 
 def _when(moment: float) -> str:
     """Format a time, of which 0 means unknown."""
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(moment)) if moment else "(time unknown)"
+
+
+def _ago(moment: float) -> str:
+    age = time.time() - moment
+    if age > _MAX_DAYS * _UNITS["day"]:
+        return _when(moment)
+    unit = next((unit for unit, seconds in _UNITS.items() if age >= seconds), "")
+    return f"{counted(int(age // _UNITS[unit]), unit)} ago" if unit else "just now"
 
 
 def _lines(stream: Any) -> Iterator[str]:
@@ -191,32 +170,19 @@ def _entry_json(entry: Entry) -> dict[str, Any]:
 
 
 def _entry(entry: Entry) -> Iterator[str]:
+    from ..agent.events import AgentResult
+    from .agent_screen import closing_line, coloured, round_text
+
     if isinstance(entry, Message):
-        yield click.style(f"{entry.role}:", bold=True)
+        yield click.style("You:" if entry.role == "user" else f"{entry.role.capitalize()}:", bold=True)
         yield clean(entry.text)
         return
-    yield click.style(f"answer ({entry.status}):", bold=True)
+    yield click.style("Answer:", bold=True)
     for number, round_ in enumerate(entry.rounds, 1):
-        yield f"  round {number}{': ' + clean(round_.text) if round_.text else ''}"
-        for record in round_.calls:
-            yield from _call(record)
+        yield round_text(number, round_, _MAX_CHARS)
     if entry.content:
         yield clean(entry.content)
-    for note in entry.notes:
-        yield f"  note: {clean(note.code)}: {clean(note.detail)}"
-
-
-def _call(record: CallRecord) -> Iterator[str]:
-    from .agent_screen import coloured_diff
-
-    arguments = clean(json.dumps(record.call.arguments, ensure_ascii=False))
-    yield f"    {clean(record.call.name)} {_cut(arguments)}  [{record.state}, {record.seconds:.1f} s]"
-    if record.result is not None:
-        mark = "error" if record.result.error else "result"
-        yield f"      {mark}: " + _cut(clean(record.result.content)).replace("\n", "\n        ")
-    for each in record.diffs:
-        yield coloured_diff(each.diff, _MAX_DIFF_LINES, "      ")
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _MAX_CHARS else f"{text[:_MAX_CHARS]}… ({len(text)} characters; --json prints all)"
+    errors = (Note("failed", each.detail.removeprefix("error: ")) for each in entry.notes if each.code == _PAGE_ERROR)
+    notes = (*errors, *entry.notes)
+    if line := closing_line(AgentResult("", entry.rounds, entry.status, entry.usage, notes, "", entry.requests)):
+        yield coloured(line)

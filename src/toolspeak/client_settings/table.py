@@ -99,5 +99,6 @@ def client(name: str) -> ClientSettings:
     """Find a client by its name or program name. Raises UsageError if it is unknown."""
     settings = clients().get(name) or next((row for row in clients().values() if row.program == name), None)
     if settings is None:
-        raise UsageError(f"unknown client `{name:.80}`", hint=suggestion(name, clients()))
+        hint = suggestion(name, clients(), "`toolspeak env` lists the clients")
+        raise UsageError(f"unknown client `{name:.80}`", hint=hint)
     return settings

@@ -5,6 +5,7 @@ defaults. A file in the working directory is untrusted: until `toolspeak trust` 
 only harmless settings. This is the only package that reads the environment.
 """
 
+# pyright: reportUnusedImport=false
 from .lookup import Config
 from .sources import load, trust, trusted, untrust
 from .values import (
@@ -22,24 +23,3 @@ from .values import (
     UpstreamRow,
     redacted_url,
 )
-
-__all__ = [
-    "HARMLESS",
-    "PROJECT_FILE",
-    "Auth",
-    "Config",
-    "Endpoint",
-    "NamedUpstream",
-    "Origin",
-    "Secret",
-    "ServerToolsRow",
-    "Setting",
-    "Transport",
-    "TransportRoute",
-    "UpstreamRow",
-    "load",
-    "redacted_url",
-    "trust",
-    "trusted",
-    "untrust",
-]

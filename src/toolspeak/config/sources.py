@@ -2,15 +2,17 @@
 
 import hashlib
 import os
+import re
 import stat
 import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple, Self, get_origin
 
+from ..core.text import suggestion, system_reason
 from ..core.types import JSONObject, JSONValue, Note, is_object
-from ..engine.planning.capabilities import field_types, without_bounds
+from ..engine.planning.capabilities import check_fields, field_types, without_bounds
 from ..engine.planning.strategy import Settings
 from ..errors import ConfigError
 from ..key_value import FileState, State
@@ -18,7 +20,11 @@ from .lookup import Config
 from .values import COLUMNS, HARMLESS, PROJECT_FILE, SECRETS, GeneralSettings, Layer, Source, checked_row, row_key
 
 _MAX_FILE_BYTES = 1024 * 1024
-_TABLES = ("providers", "models", "upstreams", "aliases", "server_tools")
+#: A table in an error of the TOML parser, such as ('upstreams', 'openai').
+_KEY = r"'([^']*)'"
+_KEYS = re.compile(rf"\((?:{_KEY},? ?)+\)")
+_ALIASES = "aliases"
+_TABLES = ("providers", "models", "upstreams", _ALIASES, "server_tools")
 #: Tables that determine where requests go and what is executed. An untrusted file cannot define them.
 _TRUSTED_TABLES = ("upstreams", "aliases", "server_tools")
 #: Variables that are not settings: the path of the user's configuration file, and the key that a client sends.
@@ -78,6 +84,50 @@ def _from_text(text: str, kind: JSONValue) -> JSONValue:
     return int(digits) if without_bounds(kind) is int and digits.isdecimal() and len(digits) < 10 else text
 
 
+class SettingKey(NamedTuple):
+    """A setting in a file: its table and row, which are empty for a general setting, and its name."""
+
+    table: str
+    row: str
+    name: str
+
+    @classmethod
+    def parse(cls, key: str) -> Self:
+        """Parse `name`, `table.row.name` or `aliases.row`. A row may contain dots, and a table be in the singular.
+
+        Raises ConfigError if there is no such table.
+        """
+        first, dot, rest = key.partition(".")
+        if not dot:
+            return cls("", "", key)
+        table = next((table for table in _TABLES if first in (table, table.removesuffix("s"))), "")
+        if not table:
+            hint = suggestion(first, _TABLES)
+            raise ConfigError(f"unknown table `{first:.80}`", hint=hint)
+        row, dot, name = ("", "", rest) if table == _ALIASES else rest.rpartition(".")
+        row, name = (name, "model") if table == _ALIASES else (row, name)
+        if not row.strip("\"'") or not name:
+            raise ConfigError(f"incomplete key `{key:.80}`", hint=f"use {first}.NAME.SETTING")
+        return cls(table, row.strip("\"'"), name)
+
+    def value(self, text: str) -> JSONValue:
+        """Convert a text to the type of the setting, and validate it. Raises ConfigError if it is invalid."""
+        where = f"[{self.table}.{self.row}]" if self.table else "the general settings"
+        types = {name: struct for struct in reversed(COLUMNS[self.table]) for name in struct.__struct_fields__}
+        if self.name not in types:
+            raise ConfigError(f"unknown setting `{self.name:.80}` in {where}", hint=suggestion(self.name, types))
+        kind = field_types(types[self.name])[self.name]
+        parts = [part.strip() for part in text.split(",") if part.strip()]
+        value = parts if get_origin(without_bounds(kind)) in (tuple, frozenset) else _from_text(text, kind)
+        check_fields(types[self.name], {self.name: value}, where)
+        return value
+
+
+def check_file(path: Path, text: str) -> None:
+    """Validate the content of a configuration file. Raises ConfigError if it is invalid."""
+    _file_layer("user", path, text.encode(), None)
+
+
 def _overrides_in(text: str) -> dict[str, dict[str, JSONObject]]:
     """Parse overrides such as `deepinfra=openai, ollama:qwen3:8b=none`."""
     tables: dict[str, dict[str, JSONObject]] = {"providers": {}, "models": {}}
@@ -92,8 +142,9 @@ def _overrides_in(text: str) -> dict[str, dict[str, JSONObject]]:
     return tables
 
 
-def user_file(environment: Mapping[str, str]) -> Path:
+def user_file(environment: Mapping[str, str] | None = None) -> Path:
     """Return the path of the user's configuration file, which need not exist."""
+    environment = os.environ if environment is None else environment  # noqa: TID251 - as in `load`
     explicit_path = environment.get("TOOLSPEAK_CONFIG")
     return Path(explicit_path).expanduser() if explicit_path else _folder(environment, "CONFIG") / "config.toml"
 
@@ -140,12 +191,13 @@ def _file_layer(source: Source, path: Path, data: bytes, ignored: list[str] | No
     try:
         document = tomllib.loads(data.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ConfigError(f"`{path}` is not valid TOML: {error}") from None
+        why = _KEYS.sub(lambda match: f"[{'.'.join(re.findall(_KEY, match[0]))}]", system_reason(error))
+        raise ConfigError(f"`{path}` is not valid TOML: {why}", hint="correct the file in an editor") from None
     where = f"`{path}`"
     tables: dict[str, dict[str, JSONObject]] = {}
     for table in _TABLES:
         rows = document.pop(table, {})
-        if table == "aliases" and is_object(rows):
+        if table == _ALIASES and is_object(rows):
             rows = {name: {"model": target} for name, target in rows.items()}
         if not is_object(rows) or not all(map(is_object, rows.values())):
             raise ConfigError(f"`{table}` in {where} must be a table of tables", hint=f"use [{table}.NAME]")
@@ -154,7 +206,7 @@ def _file_layer(source: Source, path: Path, data: bytes, ignored: list[str] | No
             continue
         for name, row in rows.items():
             fields = _harmless(row, ignored, f"{table}.{name}.")
-            fields = checked_row(table, fields, f"{where}, {table}.`{name}`")
+            fields = checked_row(table, fields, f"{where}, [{table}.{name}]")
             tables.setdefault(table, {})[row_key(table, name)] = fields
     return Layer(source, where, checked_row("", _harmless(document, ignored, ""), where), tables)
 
@@ -199,7 +251,7 @@ def _read(path: Path) -> bytes | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise ConfigError(f"cannot read `{path}`: {error.strerror or error}") from None
+        raise ConfigError(f"cannot read `{path}`: {system_reason(error)}") from None
     if len(data) > _MAX_FILE_BYTES:
         raise ConfigError(f"`{path}` is too large for a configuration file (limit: 1 MiB)")
     return data

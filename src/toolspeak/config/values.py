@@ -6,7 +6,7 @@ from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from ..core.text import suggestion
+from ..core.text import suggestion, system_reason
 from ..core.types import JSONObject, JSONValue
 from ..engine.planning.capabilities import Profile, capabilities, check_fields
 from ..engine.planning.strategy import Settings
@@ -216,7 +216,7 @@ class Layer(NamedTuple):
             return Origin("flag", "--" + name.replace("_", "-"))
         if self.source == "env":
             return Origin("env", "TOOLSPEAK_OVERRIDES" if table else f"TOOLSPEAK_{name.upper()}")
-        return Origin(self.source, f"{self.where}, {table}.`{row}`" if table else self.where)
+        return Origin(self.source, f"{self.where}, [{table}.{row}]" if table else self.where)
 
 
 def redacted_url(url: str) -> str:
@@ -230,7 +230,7 @@ def read_secret_file(path: str, where: str) -> Secret:
     try:
         text = Path(path).expanduser().read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read the secret file `{path}` of {where}: {error}") from None
+        raise ConfigError(f"cannot read the secret file `{path}` of {where}: {system_reason(error)}") from None
     if not text:
         raise ConfigError(f"the secret file `{path}` of {where} is empty", hint="write the secret to this file")
     return Secret(text)
@@ -249,7 +249,9 @@ def checked_row(table: str, fields: JSONObject, where: str) -> JSONObject:
         values |= check_fields(columns[name], {name: value}, where, dialects=False)
     needed = REQUIRED_FIELDS.get(table, ())
     if needed and not any(values.get(name) for name in needed):
-        raise ConfigError(f"{' or '.join(f'`{name}`' for name in needed)} is missing in {where}")
+        missing = " or ".join(f"`{name}`" for name in needed)
+        hint = f"set it first: toolspeak config set {table}.NAME.{needed[0]} VALUE"
+        raise ConfigError(f"{missing} is missing in {where}", hint=hint)
     return values
 
 
