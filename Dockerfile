@@ -10,9 +10,10 @@ ARG EXTRAS=embedded
 WORKDIR /source
 COPY pyproject.toml README.md LICENSE ./
 COPY src ./src
+COPY packaging/smollm2 ./packaging/smollm2
 # Versions are floors (pyproject.toml): a new build has the newest fixes of everything below.
 RUN python -m venv /opt/toolspeak \
- && /opt/toolspeak/bin/pip install --no-cache-dir --disable-pip-version-check ".${EXTRAS:+[$EXTRAS]}" \
+ && /opt/toolspeak/bin/pip install --no-cache-dir --disable-pip-version-check ".${EXTRAS:+[$EXTRAS]}" ${EXTRAS:+./packaging/smollm2} \
  && /opt/toolspeak/bin/python -m compileall -q /opt/toolspeak/lib
 
 FROM python:${PYTHON}-slim

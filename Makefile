@@ -20,10 +20,10 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-all test-load test-api check docs format bench bench-proxy bench-docs fuzz mutate native test-system test-clients test-mcp pictures clean lock
+.PHONY: help setup run test test-all test-load test-api check docs format bench bench-proxy bench-docs fuzz mutate native test-system test-clients test-integrations test-mcp pictures clean lock release
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## make or refresh the virtual environment
 
@@ -93,8 +93,15 @@ pictures: $(STAMP) ## take the pictures of the page in docs/images once more; ne
 test-clients: $(STAMP) ## install real clients below .clients and let each use the proxy; needs the package indexes
 	@$(BIN)/python -m tests.real_clients.run $(CLIENTS_ARGS)
 
+test-integrations: $(STAMP) ## install LangChain, LlamaIndex and others below .clients and test the integrations with them
+	@sh scripts/test-integrations $(BIN)/python $(PYTEST_ARGS)
+
 test-mcp: $(STAMP) ## run the MCP conformance suite against our client; needs the package indexes
 	@$(BIN)/python -m tests.mcp_conformance.run $(MCP_ARGS)
+
+release: $(STAMP) ## build VERSION into dist/, with a tag, checksums and a list of dependencies; PUBLISH=yes uploads it
+	@$(BIN)/python -c 'import twine, cyclonedx_py' 2>/dev/null || sh scripts/install-group $(VENV) release
+	@$(BIN)/python scripts/release.py $(VERSION) $(if $(filter yes,$(PUBLISH)),--publish)
 
 lock: ## resolve the dependencies again (needs uv)
 	@sh scripts/lock $(LOCK)

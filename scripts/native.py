@@ -22,6 +22,11 @@ def main(step: str) -> None:
         if step == "install" and wheel is not None and would_help():
             builder.install()
         possible = not failed.exists() and not missing(config.environment())
+        if step == "install" and wheel is None and possible and would_help():
+            builder.folder.mkdir(parents=True, exist_ok=True)  # the server then knows that a build was begun
+            print(
+                "in the background, an engine for this processor is built; from the next start on, answers come faster"
+            )
         if step == "build" and wheel is None and possible and would_help():
             builder.build(sys.exit)  # leave it to the process that is building
             print("an engine was built for this processor: the model is faster from the next start")

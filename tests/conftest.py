@@ -43,7 +43,7 @@ _TESTS = Path(__file__).parent
 
 #: Folders whose tests are not traced for coverage: what they reach of the pure packages has tests of its own.
 _UNTRACED = frozenset(
-    "real_clients embedded evaluation matrix mcp_conformance page runtime server store tools training upstreams".split()
+    "real_clients embedded evaluation integrations matrix mcp_conformance page runtime server store tools training upstreams".split()
 )
 #: Files beside this one that are traced all the same: those about parsing.
 _TRACED = frozenset("test_injection test_shared_corpus test_text_corpus test_usage_errors".split())

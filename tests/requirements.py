@@ -116,6 +116,9 @@ REQUIREMENTS: dict[str, str] = {
     "G4": "What unmodified SDKs and coding agents send is understood as it is.",
     "G5": "What a protocol keeps on the server or in a cache is carried, or refused with a typed error.",
     "G6": "An upstream that fails before its first event gives way to the next one of its list.",
+    "K1": "Keyword arguments are typed and checked, and tools of any form and library are taken.",
+    "K2": "Agent libraries use any model through toolspeak, whether it has tool calling or not.",
+    "K5": "What is released is small, complete and installable as documented.",
     "H1": "Without a key or an account, a small model that runs here answers and calls.",
     "H3": (
         "For every request an inspector shows what was sent, what came back with its candidates marked in place, and "

@@ -101,10 +101,10 @@ INTERNAL = {
     "round": "toolspeak.engine.rounds.transcript:Round",
     "routes": "toolspeak.server.routes:all_routes",
     "running_server": "toolspeak.server.process.control_file:ControlFile",
-    "series_row": "toolspeak.server.observe.counters:MinuteRow",
     "server_line": "toolspeak.server.proxy.upstream_router:UpstreamConfig",
     "session_info": "toolspeak.store.sessions:SessionInfo",
     "settings": "toolspeak.engine.planning.strategy:Settings",
+    "statistics_period": "toolspeak.server.observe.counters:Period",
     "store": "toolspeak.store.sessions:Store",
     "store_head": "toolspeak.store.schema:HEAD",
     "store_export": "toolspeak.store.transfer:export",
@@ -483,6 +483,8 @@ def _first_arguments(name: str) -> set[str]:
 def _modules() -> None:
     """Import the whole package, so that every subclass exists."""
     for module in pkgutil.walk_packages([str(ROOT)], "toolspeak."):
+        if module.name.startswith("toolspeak.integrations."):  # they need libraries that are not installed
+            continue
         if not module.name.endswith("__main__"):
             import_module(module.name)
 
@@ -645,8 +647,8 @@ def _fields(kind: mi.StructType, outer: tuple[Any, ...]) -> Any:
 #: What is written to a disk, to a database, or to another process.
 _STORED = (
     "agent_event answer evaluation_record evaluation_report hub_file_list_item idempotent_answer idempotent_place "
-    "loop_memory mcp_pin mcp_tokens message metrics_snapshot probe_result recording_entry running_server series_row "
-    "session_info settings stored_response"
+    "loop_memory mcp_pin mcp_tokens message metrics_snapshot probe_result recording_entry running_server "
+    "session_info settings statistics_period stored_response"
 )
 
 

@@ -94,7 +94,7 @@ def test_each_value_names_the_very_place_it_came_from(place: Place):
     assert origins["policy"] == f"`{place.user_file}`"
     assert origins["dialect"] == "default"
     assert [(s.name, s.value, str(s.origin)) for s in loaded.tables()] == [
-        ("models.a:b.retries", 1, f"`{place.user_file}`, models.`a:b`")
+        ("models.a:b.retries", 1, f"`{place.user_file}`, [models.a:b]")
     ]
 
 
@@ -260,10 +260,10 @@ def test_overrides_of_capabilities_come_from_tables_and_the_environment(place: P
         ('protocol = "smtp"', "`protocol` in {file} cannot be `smtp`"),
         ("providers = 1", "`providers` in {file} must be a table of tables (use [providers.NAME])"),
         ("[models]\nx = 1", "`models` in {file} must be a table of tables (use [models.NAME])"),
-        ('[providers.a]\nmode = "x"', "`mode` in {file}, providers.`a` cannot be `x`"),
-        ("[providers.a]\nbase_url = 'x'", "unknown setting `base_url` in {file}, providers.`a`"),
-        ('[models."a:b"]\ncapability = "x"', "`capability` in {file}, models.`a:b` cannot be `x`"),
-        ("[upstreams.a]\nmode = 'off'", "`base_url` is missing in {file}, upstreams.`a`"),
+        ('[providers.a]\nmode = "x"', "`mode` in {file}, [providers.a] cannot be `x`"),
+        ("[providers.a]\nbase_url = 'x'", "unknown setting `base_url` in {file}, [providers.a]"),
+        ('[models."a:b"]\ncapability = "x"', "`capability` in {file}, [models.a:b] cannot be `x`"),
+        ("[upstreams.a]\nmode = 'off'", "`base_url` is missing in {file}, [upstreams.a]"),
         ("mode =", "{file} is not valid TOML"),
         ("a = " + "[" * 5000, "{file} is not valid TOML"),
         (f"# {'x' * 1_100_000}", "{file} is too large for a configuration"),

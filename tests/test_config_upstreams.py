@@ -265,11 +265,11 @@ def test_models_limits_and_timeouts_of_an_upstream_are_read(place: Place):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("auth = 'maybe'", "`auth` in {file}, upstreams.`u` cannot be `maybe` (use one of replace, forward, check)"),
-        ("models = 'a'", "`models` in {file}, upstreams.`u` cannot be `a` (use a list; each item must be a string)"),
-        ("idle_timeout = 0", "`idle_timeout` in {file}, upstreams.`u` cannot be `0`"),
-        ("max_concurrent = -1", "`max_concurrent` in {file}, upstreams.`u` cannot be `-1`"),
-        ("protocol = 'smtp'", "`protocol` in {file}, upstreams.`u` cannot be `smtp`"),
+        ("auth = 'maybe'", "`auth` in {file}, [upstreams.u] cannot be `maybe` (use one of replace, forward, check)"),
+        ("models = 'a'", "`models` in {file}, [upstreams.u] cannot be `a` (use a list; each item must be a string)"),
+        ("idle_timeout = 0", "`idle_timeout` in {file}, [upstreams.u] cannot be `0`"),
+        ("max_concurrent = -1", "`max_concurrent` in {file}, [upstreams.u] cannot be `-1`"),
+        ("protocol = 'smtp'", "`protocol` in {file}, [upstreams.u] cannot be `smtp`"),
     ],
 )
 def test_what_an_upstream_cannot_be_is_refused(place: Place, text: str, message: str):

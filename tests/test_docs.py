@@ -17,6 +17,8 @@ from toolspeak.engine.planning.capabilities import Overrides, capabilities
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 SAMPLE = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+#: The samples of this page need other libraries; tests/integrations/test_samples.py runs them.
+INTEGRATIONS = ROOT / "docs" / "integrations.md"
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
 
 TOOLS = [{"type": "function", "function": {"name": "get_weather"}}]
@@ -40,7 +42,7 @@ def _own_overrides(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(capabilities(), "_cache", {})
 
 
-@check_each("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+@check_each("page", set(PAGES) - {INTEGRATIONS}, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_samples_run_in_order(page: Path):
     shown: list[Any] = []
     names = _names(shown)

@@ -197,7 +197,7 @@ def test_nobody_listens():
     (found,) = told(result).values()
     assert (result.exit_code, json.loads(result.stdout)["ok"]) == (1, False)
     assert {name: each["status"] for name, each in found.items()} == UP_TO["reachable"]
-    assert "connection refused" in found["reachable"]["fix"]
+    assert "connection refused" in found["reachable"]["says"]
 
 
 @pytest.mark.parametrize(("key", "word"), [(KEY, "set a valid key"), ("", "set a key"), ("right", "")])
@@ -395,7 +395,7 @@ def test_findings_are_lines_with_advice_and_without_colour_in_a_pipe():
 def test_a_failure_is_counted():
     result = invoke("--upstream", "http://127.0.0.1:1/v1", "--model", "m")
     assert result.stdout.splitlines()[-1] == "1 of 8 checks failed"
-    assert any(line.lstrip().startswith("-> connection refused") for line in result.stdout.splitlines())
+    assert any(line.lstrip().startswith("-> start the service") for line in result.stdout.splitlines())
 
 
 @pytest.mark.requirement("R-T20")

@@ -1,4 +1,7 @@
-"""What the README tells a newcomer to type first, and what the page suggests: the real server, model and SDK."""
+"""What the texts tell a newcomer to type, and what the page suggests: the real server, model and SDK.
+
+`test_examples.py` runs all other commands that the texts show, against a scripted model.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,10 @@ from urllib.request import Request, urlopen
 import msgspec
 import pytest
 
-from tests.cases import every
+from tests.cases import every, only_at_full_size
+from tests.cli_agent_helpers import Terminal, alone
 from tests.serve_process import served_as_it_comes
+from tests.test_examples import DOCUMENTED, HELP, MENTIONED
 from training.product_tools import CALCULATOR, CLOCK, DICE, calculate, clock_text
 
 pytestmark = pytest.mark.requirement("H1")
@@ -112,3 +117,57 @@ def test_each_question_that_the_page_suggests_gets_a_right_answer_at_once(url: s
         assert len(called) <= len(tools)
     assert called == tools
     assert all(part in message["content"] for part in parts), message["content"]
+
+
+# ---- on the command line
+
+#: Each question that the texts ask the shipped model, with the answer in the folder below.
+FOLDER_ANSWERS = {"How many lines are in README.md?": "4", "How many tests are in this folder?": "3"}
+#: Commands that ask a model of the reader's own.
+OTHER_MODEL = re.compile("--upstream|--base-url|--model|-m ")
+
+
+def asked_of_the_shipped_model(command: str) -> list[str]:
+    lines = [line for line in [*HELP, *DOCUMENTED, *MENTIONED] if command in line and not OTHER_MODEL.search(line)]
+    return list(dict.fromkeys(question for line in lines for question in re.findall(r'"([^"]{9,})"', line)))
+
+
+@pytest.fixture
+def folder(weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a README of four lines and three tests, in a home of its own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(weights.parent.parent))
+    work = alone(tmp_path, monkeypatch)
+    (work / "README.md").write_text("# A project\n\nIt has\nfour lines.\n")
+    (work / "test_all.py").write_text("".join(f"def test_{name}():\n    pass\n\n\n" for name in ("a", "b", "c")))
+    return work
+
+
+def test_the_answers_are_those_of_all_questions_that_the_texts_ask_an_agent():
+    assert set(asked_of_the_shipped_model("toolspeak run ")) == set(FOLDER_ANSWERS)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a terminal of POSIX")
+@pytest.mark.parametrize("question", every(2, FOLDER_ANSWERS))
+def test_an_agent_with_the_shipped_model_answers_each_question_of_the_texts(folder: Path, question: str):
+    terminal = Terminal("run", question)
+    try:
+        terminal.wait_for("Allow?")
+        terminal.type("y\n")
+        assert terminal.process.wait(PATIENCE) == 0
+        terminal.wait_for(f" {FOLDER_ANSWERS[question]} ")
+    finally:
+        terminal.close()
+
+
+@only_at_full_size
+@pytest.mark.usefixtures("folder")
+def test_the_shipped_model_calls_in_every_comparison_of_the_texts():
+    (question,) = asked_of_the_shipped_model("toolspeak compare ")
+    for arguments, expected in [
+        (("--settings", "inline,decision,envelope"), ["Oslo"]),
+        ((question, "--settings", "auto"), ["Oslo", "Rome"]),
+    ]:
+        command = [sys.executable, "-m", "toolspeak", "compare", *arguments, "--json"]
+        printed = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True).stdout
+        for column in msgspec.json.decode(printed)["columns"]:
+            assert [call["arguments"]["city"] for call in column["calls"]] == expected

@@ -311,10 +311,10 @@ def test_a_write_that_fails_keeps_the_old_file(path: Path, monkeypatch: pytest.M
     state.put("a", 1)
 
     def full(_descriptor: int) -> None:
-        raise OSError(28, "No space left on device")
+        raise OSError(28, "no space left on device")
 
     monkeypatch.setattr("toolspeak.key_value.os.fsync", full)
-    with pytest.raises(ConfigError, match="No space left on device"):
+    with pytest.raises(ConfigError, match="no space left on device"):
         state.put("a", 2)
     monkeypatch.undo()
     assert FileState(path).get("a") == 1

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import only_at_full_size
 from tests.server.live_proxy import Two, live
 
 ROOT = Path(__file__).parent.parent
@@ -109,6 +110,67 @@ def test_the_package_is_built_from_what_is_copied_alone(tmp_path: Path):
     assert any(name.endswith("licenses/LICENSE") for name in names)
 
 
+# ---- the distributions
+
+DISTRIBUTIONS = {"toolspeak": ROOT, "toolspeak_smollm2": ROOT / "packaging" / "smollm2"}
+#: Installs of toolspeak that the documentation shows.
+ELSEWHERE = ("langchain", "litellm", "llama-index", "smolagents")  # `make test-integrations` installs these
+DOCUMENTED = re.compile(r"pip install +(?:--quiet +)?['\"]?(toolspeak(?:\[[a-z,0-9-]+\])?)(?=['\"`\s)])")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the wheels of both distributions."""
+    folder = tmp_path_factory.mktemp("dist")
+    for source in DISTRIBUTIONS.values():
+        build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder]
+        subprocess.run(build, cwd=source, check=True, capture_output=True, timeout=120)
+    return folder
+
+
+def documented() -> set[str]:
+    places = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), UNIT]
+    names = {name for place in places for name in DOCUMENTED.findall(place.read_text(encoding="utf-8"))}
+    return {name for name in names if not any(f"[{extra}]" in name for extra in ELSEWHERE)}
+
+
+@pytest.mark.requirement("K5")
+def test_the_base_wheel_is_small_and_the_adapter_is_a_distribution_of_its_own(built: Path):
+    (base,), (adapter,) = (list(built.glob(f"{name}-*.whl")) for name in DISTRIBUTIONS)
+    assert base.stat().st_size < 2_000_000
+    assert not [name for name in zipfile.ZipFile(base).namelist() if name.endswith(".gguf")]
+    names = zipfile.ZipFile(adapter).namelist()
+    assert "toolspeak_smollm2/smollm2-135m-tools.gguf" in names
+    assert any(name.endswith("licenses/NOTICE") for name in names)
+    for wheel in (base, adapter):
+        info = next(name for name in zipfile.ZipFile(wheel).namelist() if name.endswith("/METADATA"))
+        assert zipfile.ZipFile(wheel).read(info).startswith(b"Metadata-Version: 2.4\n")
+
+
+@pytest.mark.requirement("K5")
+@only_at_full_size
+def test_each_documented_install_works_with_the_built_wheels(built: Path, tmp_path: Path):
+    assert {"toolspeak[agent]", "toolspeak[embedded]", "toolspeak[mcp]", "toolspeak[postgres]"} <= documented()
+    others = tmp_path / "others"  # the installed dependencies without toolspeak, which stand for a package index
+    others.mkdir()
+    for entry in Path(pytest.__file__).parents[1].iterdir():
+        if not re.match(r"_?_?(editable_impl_)?toolspeak", entry.name):
+            (others / entry.name).symlink_to(entry)
+    for number, name in enumerate(sorted(documented())):
+        place = tmp_path / str(number)
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", place], check=True, timeout=120)
+        (site,) = place.glob("lib/python*/site-packages")
+        (site / "others.pth").write_text(f"{others}\n", encoding="utf-8")
+        pip = [sys.executable, "-m", "pip", "--python", place / "bin" / "python", "install", "--no-compile"]
+        install = [*pip, "--no-index", "--find-links", built, name]
+        run = subprocess.run(install, capture_output=True, text=True, timeout=120, check=False)
+        assert run.returncode == 0, run.stderr
+        assert (site / "toolspeak_smollm2").exists() is ("embedded" in name or "all" in name)
+        command = [place / "bin" / "toolspeak", "--version"]
+        shown = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert shown.stdout.strip().endswith("0.1.0"), (name, shown.stderr)
+
+
 # ---- the service
 
 
@@ -179,7 +241,7 @@ def test_the_wheel_of_the_recipe_holds_the_backends_and_loads_them_first(tmp_pat
         wheel.writestr("xllamacpp-2.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: cp310-abi3-linux_x86_64\n\n")
         wheel.writestr("xllamacpp-2.dist-info/RECORD", "")
     libraries.mkdir()
-    for name in ("libggml-cpu-haswell.so", "libggml.so.0.10.0", "llama-server"):
+    for name in ("libggml-cpu-haswell.so", "libggml-cpu-sapphirerapids.so", "libggml.so.0.10.0", "llama-server"):
         (libraries / name).write_bytes(name.encode())
     (libraries / "libggml.so.0").symlink_to("libggml.so.0.10.0")
     (libraries / "libggml.so").symlink_to("libggml.so.0")

