@@ -6,6 +6,7 @@ after it has installed the system packages; a missing package is then a failure.
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import signal
@@ -132,7 +133,7 @@ _was_untraced = False
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    _clear_caches(traced=item.get_closest_marker("no_cover") is None)
+    _forget_untraced_tests(traced=item.get_closest_marker("no_cover") is None)
     for name in _system_names(item):
         if not _REQUIRE_SYSTEM:
             pytest.skip(f"{name}: {_NEEDS_SYSTEM}")
@@ -140,14 +141,21 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             pytest.fail(f"{name}: {reason}", pytrace=False)
 
 
-def _clear_caches(*, traced: bool) -> None:
-    """Before a traced test, forget what untraced tests have cached: the traced one would not run that code otherwise."""
+def _forget_untraced_tests(*, traced: bool) -> None:
+    """Before a traced test, forget what untraced tests have left behind, since code would be missed in the coverage.
+
+    Results in caches would keep code from running, and code in the thread of the synchronous client would not be
+    traced: that thread ends with its last client, and tracing does not resume in threads that exist already.
+    """
     global _was_untraced  # noqa: PLW0603 - of this process, which runs one test after another
     if traced and _was_untraced and coverage.Coverage.current() is not None:
         for name, module in list(sys.modules.items()):
             if name.startswith(_PURE):
                 for value in list(vars(module).values()):
                     getattr(value, "cache_clear", bool)()
+        if bridge := sys.modules.get("toolspeak.runtime.sync_bridge"):
+            vars(bridge)["_SHARED"] = thread = bridge.LoopThread()
+            atexit.register(thread.stop_at_exit)
     _was_untraced = not traced
 
 
