@@ -296,7 +296,7 @@ def test_final_output_is_printed():
 @pytest.mark.requirement("H6")
 def test_why_there_was_no_call_is_said_in_one_line():
     with served(Played("Hello.")) as url:
-        assert run("Hi.", "--upstream", url, "--no-store").stderr == ""
+        assert run("Hi.", "--upstream", url, "--no-store", "--tools", "files").stderr == ""
     with served(Played("I cannot do that, I have no tools." * 2)) as url:
         result = run("Hi.", "--upstream", url, "--no-store", "--tools", "none")
     assert "no tool call: no tools reached the model" in result.stderr
