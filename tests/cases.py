@@ -128,3 +128,5 @@ def without_garbage_collection() -> Generator[None]:
     finally:
         gc.enable()
         gc.unfreeze()
+        gc.collect()
+        gc.freeze()

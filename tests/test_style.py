@@ -7,6 +7,7 @@ import re
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,6 @@ import pytest
 pytestmark = pytest.mark.no_cover
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "toolspeak"
-TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
 
 MAX_FUNCTION_LINES = 50
 MAX_FILES = 380
@@ -38,16 +38,21 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 SCOPES = (*FUNCTIONS, ast.ClassDef, ast.Lambda)
 
 
+@cache
+def _trees() -> dict[Path, ast.Module]:
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
+
+
 def test_the_package_stays_small():
-    lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in TREES)
-    assert len([path for path in TREES if path.parent.name not in UNCOUNTED]) <= MAX_FILES
+    lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in _trees())
+    assert len([path for path in _trees() if path.parent.name not in UNCOUNTED]) <= MAX_FILES
     assert lines <= MAX_LINES
 
 
 def test_functions_are_short():
     too_long = [
         f"{_name(path)}:{node.lineno} {node.name} has {length} lines"
-        for path, tree in TREES.items()
+        for path, tree in _trees().items()
         for node in ast.walk(tree)
         if isinstance(node, FUNCTIONS)
         and (length := (node.end_lineno or node.lineno) - node.lineno + 1) > MAX_FUNCTION_LINES
@@ -56,14 +61,14 @@ def test_functions_are_short():
 
 
 def test_every_module_has_a_docstring_that_leaves_imports_to_the_linter():
-    docstrings = {_name(path): ast.get_docstring(tree) or "" for path, tree in TREES.items()}
+    docstrings = {_name(path): ast.get_docstring(tree) or "" for path, tree in _trees().items()}
     assert not [name for name, text in docstrings.items() if not text]
     assert not [name for name, text in docstrings.items() if re.search(r"\b(Above|Below)\b[^.]*:", text)]
 
 
 def test_only_public_modules_and_packages_declare_their_names():
     declaring = [
-        _name(path) for path, tree in TREES.items() if path.name not in PUBLIC and "__all__" in _bindings(tree)
+        _name(path) for path, tree in _trees().items() if path.name not in PUBLIC and "__all__" in _bindings(tree)
     ]
     assert not declaring
 
@@ -72,14 +77,14 @@ def test_every_module_is_in_a_layer():
     config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     contract = next(each for each in config["tool"]["importlinter"]["contracts"] if each["id"] == "layers")
     layers = {name.strip() for layer in contract["layers"] for name in layer.split("|")}
-    rooms = {"toolspeak." + path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in TREES}
+    rooms = {"toolspeak." + path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in _trees()}
     assert rooms - layers == {"toolspeak.__init__"}, "name them in the layers contract of pyproject.toml"
 
 
 def test_no_module_sits_beside_a_package_of_nearly_the_same_name():
     pairs = [
         f"{_name(path)} beside {folder.name}/"
-        for path in TREES
+        for path in _trees()
         for folder in path.parent.iterdir()
         if folder.is_dir() and folder.name.rstrip("s") == path.stem.rstrip("s")
     ]
@@ -89,7 +94,7 @@ def test_no_module_sits_beside_a_package_of_nearly_the_same_name():
 def test_names_are_not_bare_participles():
     bare = [
         f"{_name(path)}:{line} {name}"
-        for path, tree in TREES.items()
+        for path, tree in _trees().items()
         for scope in _scopes(tree)
         for name, line in _bindings(scope).items()
         if _is_bare_participle(name)
@@ -103,7 +108,9 @@ def test_prefixes_and_suffixes_make_no_new_name():
 
 
 def test_no_class_is_cut_into_a_chain_of_single_subclasses():
-    classes = {node.name: node for tree in TREES.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+    classes = {
+        node.name: node for tree in _trees().values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)
+    }
     subclasses: defaultdict[str, set[str]] = defaultdict(set)
     for node in classes.values():
         for base in _bases(node):
