@@ -27,8 +27,8 @@ _ALIASES = "aliases"
 _TABLES = ("providers", "models", "upstreams", _ALIASES, "server_tools")
 #: Tables that determine where requests go and what is executed. An untrusted file cannot define them.
 _TRUSTED_TABLES = ("upstreams", "aliases", "server_tools")
-#: Variables that are not settings: the path of the user's configuration file, and the key that a client sends.
-_RESERVED_VARIABLES = ("TOOLSPEAK_CONFIG", "TOOLSPEAK_KEY")
+#: Variables that are not settings: the path of the user's configuration file, and a client's key and server address.
+_RESERVED_VARIABLES = ("TOOLSPEAK_CONFIG", "TOOLSPEAK_KEY", "TOOLSPEAK_URL")
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
 
