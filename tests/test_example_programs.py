@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -18,7 +19,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any, NamedTuple, Protocol
 
 import pytest
 from openai import OpenAI
@@ -41,6 +42,10 @@ class TextModel(PlainModel):
         self.shipments: list[str | None] = []
         self.waits, self.gate = threading.Event(), threading.Event()
         self.is_poor = lambda: False
+
+    def __call__(self, messages: list[dict[str, Any]]) -> Iterator[str]:
+        # The openai SDK sends back `refusal: null`, which the proxy passes on.
+        return super().__call__([{k: v for k, v in each.items() if (k, v) != ("refusal", None)} for each in messages])
 
     def _text(self, messages: list[dict[str, Any]]) -> str:
         last, write = str(messages[-1]["content"]), writer("\n".join(str(each["content"]) for each in messages))
@@ -92,10 +97,10 @@ def environment(home: Path, **variables: str) -> dict[str, str]:
     return {**own, **variables}
 
 
-def toolspeak(home: Path, *arguments: str, cwd: Path, **variables: str) -> str:
+def toolspeak(home: Path, *arguments: str) -> str:
     command = [sys.executable, "-m", "toolspeak", *arguments]
-    env = environment(home, **variables)
-    done = subprocess.run(command, env=env, cwd=cwd, capture_output=True, text=True, timeout=60, check=True)
+    env = environment(home)
+    done = subprocess.run(command, env=env, cwd=home, capture_output=True, text=True, timeout=60, check=True)
     return done.stdout.strip()
 
 
@@ -197,7 +202,6 @@ def test_the_terminal_shows_calls_and_results_and_keeps_the_conversation(
     [
         ("y\n", "paid 15 crowns to Berta", "The result is: paid 15 crowns.", 85),
         ("n\n", "the call was not allowed: the user said no", "The result is: not allowed.", 100),
-        ("", "the call was not allowed: the user said no", "The result is: not allowed.", 100),
     ],
 )
 def test_the_agent_pays_only_if_the_person_allows_it(
@@ -229,21 +233,18 @@ def test_the_server_with_the_parser_gives_an_sdk_its_calls_whole_and_streamed(ho
         assert client.chat.completions.create(**plain).choices[0].message.content == "Hello."
 
 
-def test_the_better_of_two_models_is_found(service: PlainService, home: Path, tmp_path: Path):
-    names = ("openai:good", "openai:poor")
+def test_the_better_of_two_models_and_the_baseline_are_told_apart(service: PlainService, home: Path, tmp_path: Path):
+    names = ("openai:good", "openai:poor", "baseline")
     printed = run("compare_models.py", *names, env=library(service, home), cwd=tmp_path)
-    good, poor, *wrong = printed.splitlines()
-    assert good.startswith("openai:good: 6 of 6 right (95 % interval 61% to 100%), ")
-    assert poor.startswith("openai:poor: 5 of 6 right (95 % interval 44% to 97%), ")
-    assert len(wrong) == 1
-    assert "in Oslo and in Rome? expected" in wrong[0]
-    assert wrong[0].endswith("got [('get_weather', {'city': 'Oslo'})]")
-
-
-def test_a_model_is_better_than_the_baseline(service: PlainService, home: Path, tmp_path: Path):
-    printed = run("compare_models.py", env=library(service, home), cwd=tmp_path)
-    assert re.search(r"^openai:plain: 6 of 6 right", printed)
-    assert re.search(r"^baseline: 4 of 6 right", printed, re.MULTILINE)
+    scores = re.findall(r"^(\S+): (\d of 6) right \(95 % interval (.+)\), \d+ requests", printed, re.MULTILINE)
+    assert scores == [
+        ("openai:good", "6 of 6", "61% to 100%"),
+        ("openai:poor", "5 of 6", "44% to 97%"),
+        ("baseline", "4 of 6", "30% to 90%"),
+    ]
+    (wrong, *others) = re.findall(r"^  (.+) expected .+, got (.+)$", printed, re.MULTILINE)
+    assert wrong == ("What is the weather in Oslo and in Rome?", "[('get_weather', {'city': 'Oslo'})]")
+    assert others == [wrong, ("Set a timer for 5 minutes.", "Hello!")]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
@@ -289,9 +290,16 @@ def killed(wait: Callable[[IO[str]], object], env: dict[str, str], cwd: Path) ->
 # ---- the gateway
 
 
+class Gateway(NamedTuple):
+    url: str
+    keys: dict[str, str]
+    local: PlainService
+    vendor: PlainService
+
+
 @pytest.fixture(scope="module")
-def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str, str, PlainService, PlainService]]:
-    """The configuration as it is, but for the addresses: the gateway, the keys of anna and ci, and both upstreams."""
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """A server with the configuration of the example, which is changed in nothing but the addresses."""
     folder = tmp_path_factory.mktemp("gateway")
     text = (EXAMPLES / "gateway" / "toolspeak.toml").read_text(encoding="utf-8")
     with PlainService(TextModel()) as local, PlainService(TextModel()) as vendor:
@@ -299,14 +307,20 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str
             assert text.count(f'"{address}"') == 1
             text = text.replace(address, running.url)
         (folder / "toolspeak.toml").write_text(text, encoding="utf-8")
-        variables = {"TEAM_OPENAI_KEY": "sk-of-the-team"}
-        assert toolspeak(folder, "trust", cwd=folder).startswith("Trusted")
-        limits = ("--models", "fast,local:*", "--rate", "60", "--concurrency", "4")
-        anna = toolspeak(folder, "keys", "new", "anna", *limits, cwd=folder)
-        ci = toolspeak(folder, "keys", "new", "ci", "--models", "strong", "--rate", "3", cwd=folder)
+        assert toolspeak(folder, "trust").startswith("Trusted")
+        keys = {name: toolspeak(folder, "keys", "new", name, *options) for name, options in gateway_keys().items()}
+        assert set(keys) == {"anna", "ci"}
         command = [sys.executable, "-m", "toolspeak", "serve", "--require-key", "--port", "0"]
-        with listening(command, environment(folder, **variables), folder) as url:
-            yield url, anna, ci, local, vendor
+        with listening(command, environment(folder, TEAM_OPENAI_KEY="sk-of-the-team"), folder) as url:
+            yield Gateway(url, keys, local, vendor)
+
+
+def gateway_keys() -> dict[str, list[str]]:
+    """The options of each key that the README of the gateway makes."""
+    readme = (EXAMPLES / "gateway" / "README.md").read_text(encoding="utf-8")
+    return {
+        name: shlex.split(options) for name, options in re.findall(r"^toolspeak keys new (\w+) (.*)$", readme, re.M)
+    }
 
 
 def asked(url: str, key: str, model: str) -> tuple[int, Any]:
@@ -322,37 +336,41 @@ def asked(url: str, key: str, model: str) -> tuple[int, Any]:
             return error.code, json.load(error)
 
 
-def test_the_gateway_refuses_wrong_keys_and_lets_each_key_use_its_models(
-    gateway: tuple[str, str, str, PlainService, PlainService],
-):
-    url, anna, ci, local, vendor = gateway
+def test_the_gateway_refuses_wrong_keys_and_lets_each_key_use_its_models(gateway: Gateway):
+    url, (anna, ci), local = gateway.url, gateway.keys.values(), gateway.local
+    before = len(local.requests)
     assert [asked(url, key, "fast")[0] for key in ("", "any", "tsk-wrong")] == [401, 401, 401]
     assert [asked(url, anna, name)[0] for name in ("strong", "gpt-5-mini", "nothing")] == [404, 404, 404]
     assert asked(url, ci, "fast")[0] == 404
-    assert (local.requests, vendor.requests) == ([], [])
+    assert len(local.requests) == before
     for name in ("fast", "local:qwen3:8b", "llama-3"):
         status, body = asked(url, anna, name)
         assert (status, body["choices"][0]["message"]["content"]) == (200, "Hello there.")
-    assert [body["model"] for _, _, body in local.requests] == ["qwen3:8b", "qwen3:8b", "llama-3"]
+    assert [body["model"] for _, _, body in local.requests[before:]] == ["qwen3:8b", "qwen3:8b", "llama-3"]
     assert all(anna not in str(headers) for _, headers, _ in local.requests)
 
 
-def test_the_gateway_gives_the_vendor_its_own_key_and_limits_each_key(
-    gateway: tuple[str, str, str, PlainService, PlainService],
-):
-    url, _, ci, _, vendor = gateway
-    statuses = [asked(url, ci, "strong")[0] for _ in range(5)]
+def test_the_gateway_gives_the_vendor_its_own_key_and_limits_each_key(gateway: Gateway):
+    statuses = [asked(gateway.url, gateway.keys["ci"], "strong")[0] for _ in range(11)]
     assert set(statuses) == {200, 429}
     assert statuses[-1] == 429
-    assert {headers["authorization"] for _, headers, _ in vendor.requests} == {"Bearer sk-of-the-team"}
-    assert {body["model"] for _, _, body in vendor.requests} == {"gpt-5-mini"}
+    assert {headers["authorization"] for _, headers, _ in gateway.vendor.requests} == {"Bearer sk-of-the-team"}
+    assert {body["model"] for _, _, body in gateway.vendor.requests} == {"gpt-5-mini"}
 
 
-def test_a_program_of_the_examples_works_through_the_gateway(
-    gateway: tuple[str, str, str, PlainService, PlainService], tmp_path: Path
-):
-    url, anna, *_ = gateway
-    env = environment(tmp_path, TOOLSPEAK_URL=url, TOOLSPEAK_MODEL="fast", TOOLSPEAK_KEY=anna)
+def test_the_gateway_asks_the_vendor_when_its_own_server_is_full_of_errors(gateway: Gateway):
+    before = len(gateway.vendor.requests)
+    gateway.local.status = 503
+    try:
+        status, body = asked(gateway.url, gateway.keys["anna"], "fast")
+    finally:
+        gateway.local.status = 200
+    assert (status, body["choices"][0]["message"]["content"]) == (200, "Hello there.")
+    assert len(gateway.vendor.requests) == before + 1
+
+
+def test_a_program_of_the_examples_works_through_the_gateway(gateway: Gateway, tmp_path: Path):
+    env = environment(tmp_path, TOOLSPEAK_URL=gateway.url, TOOLSPEAK_MODEL="fast", TOOLSPEAK_KEY=gateway.keys["anna"])
     assert CALLED.match(run("openai_chat.py", env=env, cwd=tmp_path))
 
 
@@ -364,3 +382,29 @@ def test_every_line_of_the_gateway_configuration_is_explained():
     assert {"retries", "base_url", "fallbacks", "compact"} <= settings
     assert [name for name in settings if not re.search(rf"^\| `{name}\b", explained, re.MULTILINE)] == []
     assert [table for _, table in names if table and f"| `{table}` |" not in explained] == []
+
+
+# ---- the notebooks
+
+
+def notebooks(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(ROOT / "scripts" / "notebooks.py"), *arguments]
+    env = environment(home)
+    return subprocess.run(command, env=env, cwd=home, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_the_outputs_of_the_notebooks_are_those_of_a_run(tmp_path: Path):
+    assert len(list((EXAMPLES / "notebooks").glob("*.ipynb"))) == 2
+    checked = notebooks("--check", home=tmp_path)
+    assert checked.returncode == 0, f"run scripts/notebooks.py: {checked.stdout}{checked.stderr}"
+
+
+def test_an_output_that_is_not_of_a_run_is_found_and_written_anew(tmp_path: Path):
+    good = (EXAMPLES / "notebooks" / "parse_what_models_write.ipynb").read_text(encoding="utf-8")
+    notebook = tmp_path / "changed.ipynb"
+    notebook.write_text(good.replace("0 calls: unknown_tool", "1 calls: accepted"), encoding="utf-8")
+    checked = notebooks("--check", str(notebook), home=tmp_path)
+    assert checked.returncode == 1
+    assert checked.stdout.startswith("changed.ipynb: cell 4 has other outputs")
+    assert notebooks(str(notebook), home=tmp_path).returncode == 0
+    assert notebook.read_text(encoding="utf-8") == good

@@ -80,11 +80,12 @@ def failing(messages: list[dict[str, Any]]) -> str:
 class PlainService:
     """A service with OpenAI's protocol in front of a `PlainModel`, which ignores tools. A context manager.
 
-    `requests` has the path, the headers and the body of every request.
+    `requests` has the path, the headers and the body of every request. `status` is that of the next answers.
     """
 
     def __init__(self, model: PlainModel, status: int = 200) -> None:
         self.requests: list[tuple[str, dict[str, str], dict[str, Any]]] = []
+        self.status = status
         service = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -93,10 +94,10 @@ class PlainService:
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 service.requests.append((self.path, {name.lower(): text for name, text in self.headers.items()}, body))
-                self.send_response(status)
+                self.send_response(service.status)
                 self.send_header("content-type", "text/event-stream" if body.get("stream") else "application/json")
                 self.end_headers()
-                for data in _wire(model, body, status, self.path):
+                for data in _wire(model, body, service.status, self.path):
                     self.wfile.write(data)
                     self.wfile.flush()
 
