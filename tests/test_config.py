@@ -121,7 +121,13 @@ def test_an_empty_variable_is_one_that_was_not_set(place: Place):
 
 
 def test_a_variable_that_is_no_setting_is_noted(place: Place):
-    notes = place.load(TOOLSPEAK_MODUS="force", TOOLSPEAK_TEST_SYSTEM="x", OTHER="y").notes
+    variables = {
+        "TOOLSPEAK_TEST_SYSTEM": "x",
+        "OTHER": "y",
+        "TOOLSPEAK_KEY": "tsk-1",
+        "TOOLSPEAK_URL": "http://127.0.0.1:1",
+    }
+    notes = place.load(TOOLSPEAK_MODUS="force", **variables).notes
     assert [(note.code, note.detail) for note in notes] == [
         ("unknown_variable", "unknown environment variable TOOLSPEAK_MODUS; it is ignored")
     ]

@@ -29,6 +29,8 @@ from tests.integrations.plain_model import PlainModel, PlainService
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
+#: Seconds after which a test that hangs fails.
+PATIENCE = 120
 PROGRAMS = sorted(EXAMPLES.glob("*.py"))
 CALLED = re.compile(r"get_weather.*Oslo.* -> rain, 12 degrees\n.*get_weather.*Rome.* -> sun, 21 degrees\n")
 
@@ -66,7 +68,7 @@ class TextModel(PlainModel):
         numbers = self.shipments.pop(0)
         if numbers is None:
             self.waits.set()
-            self.gate.wait(30)
+            self.gate.wait(PATIENCE)
             return "Too late."
         assert write is not None
         return "\n".join(write("find_shipment", number=number) for number in numbers.split()) or "These are all."
@@ -100,7 +102,7 @@ def environment(home: Path, **variables: str) -> dict[str, str]:
 def toolspeak(home: Path, *arguments: str) -> str:
     command = [sys.executable, "-m", "toolspeak", *arguments]
     env = environment(home)
-    done = subprocess.run(command, env=env, cwd=home, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, env=env, cwd=home, capture_output=True, text=True, timeout=PATIENCE, check=True)
     return done.stdout.strip()
 
 
@@ -115,7 +117,7 @@ def listening(command: list[str], env: dict[str, str], cwd: Path) -> Iterator[st
         yield found.group()
     finally:
         process.send_signal(signal.SIGTERM)
-        process.wait(60)
+        process.wait(PATIENCE)
         process.stdout.close()  # pyright: ignore[reportOptionalMemberAccess]
 
 
@@ -146,7 +148,7 @@ def proxy(service: PlainService, home: Path) -> Iterator[str]:
 def run(name: str, *arguments: str, env: dict[str, str], cwd: Path, answers: str = "") -> str:
     command = [sys.executable, str(EXAMPLES / name), *arguments]
     done = subprocess.run(
-        command, env=env, cwd=cwd, input=answers, capture_output=True, text=True, timeout=60, check=False
+        command, env=env, cwd=cwd, input=answers, capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
@@ -220,13 +222,14 @@ def test_the_server_with_the_parser_gives_an_sdk_its_calls_whole_and_streamed(ho
     command = [sys.executable, str(EXAMPLES / "parser_server.py"), "0"]
     with listening(command, environment(home), home) as url, OpenAI(base_url=f"{url}/v1", api_key="any") as client:
         choice = client.chat.completions.create(**question).choices[0]
-        (made,) = choice.message.tool_calls or ()
-        assert made.type == "function"
+        (made,) = choice.message.tool_calls or [None]
+        assert made is not None and made.type == "function"
         assert (made.function.name, json.loads(made.function.arguments)) == ("get_weather", {"city": "Oslo"})
         assert (choice.finish_reason, (choice.message.content or "").strip()) == ("tool_calls", "Let me look.")
         with client.chat.completions.stream(**question) as stream:
             streamed = stream.get_final_completion().choices[0]
-        (again,) = streamed.message.tool_calls or ()
+        (again,) = streamed.message.tool_calls or [None]
+        assert again is not None
         assert (again.function.name, json.loads(again.function.arguments)) == ("get_weather", {"city": "Oslo"})
         assert (streamed.finish_reason, (streamed.message.content or "").strip()) == ("tool_calls", "Let me look.")
         plain: Any = {**question, "messages": [{"role": "user", "content": "Hello."}]}
@@ -254,7 +257,7 @@ def test_a_run_that_is_killed_twice_goes_on_and_repeats_no_finished_call(
     # Killed between two rounds, then in the middle of a call; a call that only reads may run again.
     text_model.shipments = ["A1 B2", None]
     env = library(service, home) | {"SECONDS_PER_CALL": "0"}
-    first = killed(lambda printed: text_model.waits.wait(30), env, tmp_path)
+    first = killed(lambda printed: text_model.waits.wait(PATIENCE), env, tmp_path)
     text_model.gate.set()
     text_model.shipments = ["C3 D4"]
     env = library(service, home) | {"SECONDS_PER_CALL": "60"}
@@ -283,7 +286,7 @@ def killed(wait: Callable[[IO[str]], object], env: dict[str, str], cwd: Path) ->
     with process.stdout as printed:
         assert wait(printed)
         process.kill()
-        assert process.wait(30) == -signal.SIGKILL
+        assert process.wait(PATIENCE) == -signal.SIGKILL
         return printed.read()
 
 
@@ -390,7 +393,7 @@ def test_every_line_of_the_gateway_configuration_is_explained():
 def notebooks(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(ROOT / "scripts" / "notebooks.py"), *arguments]
     env = environment(home)
-    return subprocess.run(command, env=env, cwd=home, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, env=env, cwd=home, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
 
 def test_the_outputs_of_the_notebooks_are_those_of_a_run(tmp_path: Path):
