@@ -54,6 +54,7 @@ with ts.Agent(MODEL, [get_balance, pay], approve=approve) as agent:
 
 for round_ in result.rounds:
     for record in round_.calls:
-        print(f"{record.call.name}({record.call.arguments}) -> {record.result.content}")
+        if record.result:
+            print(f"{record.call.name}({record.call.arguments}) -> {record.result.content}")
 print(result.content or result.why)
 print(f"There are {account['balance']} crowns left.")

@@ -1,12 +1,12 @@
 """A long agent run that survives a kill: start it, kill it (`kill -9`, a power cut), and start it again.
 
     python examples/durable_run.py
-    python examples/durable_run.py            # after a kill, go on; after the end, show the answer once more
+    python examples/durable_run.py            # after a kill, go on; after the end, show the places once more
     rm shipments.db                           # forget it and start anew
 
-Each step is committed to the store before the next one begins. A call that has a result is never run again. A call that
-was running when the process died is run again only if that does no harm: `read_only=True` says so. Anything else would
-ask you first (`approve=`).
+Each step is committed to the store before the next one begins. A call that has a result is not run again. Of a call that
+was running when the process died, the model reads that its result is unknown. It may make the call again: one that is
+`read_only` then runs, any other only if you allow it (`approve=`).
 Without further settings, the small model that `make run` has downloaded answers. For another model, set TOOLSPEAK_MODEL
 (such as ollama:qwen3:8b) and, if it is elsewhere, TOOLSPEAK_BASE_URL. TOOLSPEAK_STORE is another place for the store.
 """
@@ -45,21 +45,22 @@ def found(entries: Iterable[Entry]) -> dict[str, str]:
     """The places that calls have returned, in all answers of the session. What the model says is no proof; results are."""
     answers = [entry for entry in entries if isinstance(entry, Answer)]
     records = [record for answer in answers for round_ in answer.rounds for record in round_.calls]
-    results = [(record.call.arguments["number"], record.result) for record in records]
+    results = [(record.call.arguments.get("number"), record.result) for record in records]
     return {str(number): result.content for number, result in results if result and not result.error}
 
 
 with open_store(STORE) as store, ts.Agent(MODEL, [find_shipment], store=store, parallel=False) as agent:
-    sessions = store.sessions()
+    sessions = store.sessions(TASK)  # those in which this was said, the latest first
     if sessions:
         print(f"Going on with the session {sessions[0].id}", flush=True)
         session = agent.resume(sessions[0].id).session
     else:
         session = agent.run(f"{TASK} {', '.join(PLACES)}").session
+    places = found(store.entries(session))
     for _ in range(3):  # a small model may forget some of them
-        places = found(store.entries(session))
         if left := [number for number in PLACES if number not in places]:
             agent.run(f"{TASK} {', '.join(left)}", session)
+            places = found(store.entries(session))
 
 for number, place in sorted(places.items()):
     print(f"{number}: {place}")

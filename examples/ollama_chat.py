@@ -10,6 +10,7 @@ TOOLSPEAK_URL is the address of the proxy, TOOLSPEAK_MODEL the model, TOOLSPEAK_
 
 import os
 import sys
+from typing import Any
 
 from ollama import Client
 
@@ -30,7 +31,7 @@ def get_weather(city: str) -> str:
 
 
 client = Client(host=URL, headers={"Authorization": f"Bearer {os.environ.get('TOOLSPEAK_KEY', 'any')}"})
-messages = [{"role": "user", "content": QUESTION}]
+messages: list[Any] = [{"role": "user", "content": QUESTION}]
 for _ in range(5):  # a model that never stops calling tools is stopped here
     answer = client.chat(model=MODEL, messages=messages, tools=[get_weather]).message
     messages.append(answer)
@@ -39,5 +40,5 @@ for _ in range(5):  # a model that never stops calling tools is stopped here
         print(f"{call.function.name}({call.function.arguments}) -> {result}")
         messages.append({"role": "tool", "tool_name": call.function.name, "content": result})
     if not answer.tool_calls:
+        print(answer.content)
         break
-print(answer.content)

@@ -11,6 +11,7 @@ TOOLSPEAK_URL is the address of the proxy, TOOLSPEAK_MODEL the model, TOOLSPEAK_
 import json
 import os
 import sys
+from typing import Any
 
 from openai import OpenAI
 
@@ -19,7 +20,7 @@ MODEL = os.environ.get("TOOLSPEAK_MODEL", "any")
 QUESTION = " ".join(sys.argv[1:]) or "What is the weather in Oslo and in Rome?"
 
 WEATHER = {"Oslo": "rain, 12 degrees", "Rome": "sun, 21 degrees"}
-TOOL = {
+TOOL: Any = {
     "type": "function",
     "function": {
         "name": "get_weather",
@@ -34,14 +35,14 @@ def get_weather(city: str) -> str:
 
 
 client = OpenAI(base_url=f"{URL}/v1", api_key=os.environ.get("TOOLSPEAK_KEY", "any"))
-messages = [{"role": "user", "content": QUESTION}]
+messages: list[Any] = [{"role": "user", "content": QUESTION}]
 for _ in range(5):  # a model that never stops calling tools is stopped here
-    answer = client.chat.completions.create(model=MODEL, messages=messages, tools=[TOOL]).choices[0].message
+    answer: Any = client.chat.completions.create(model=MODEL, messages=messages, tools=[TOOL]).choices[0].message
     messages.append(answer)
     for call in answer.tool_calls or ():
         result = get_weather(**json.loads(call.function.arguments))
         print(f"{call.function.name}({call.function.arguments}) -> {result}")
         messages.append({"role": "tool", "tool_call_id": call.id, "content": result})
     if not answer.tool_calls:
+        print(answer.content)
         break
-print(answer.content)

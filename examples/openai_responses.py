@@ -11,6 +11,7 @@ TOOLSPEAK_URL is the address of the proxy, TOOLSPEAK_MODEL the model, TOOLSPEAK_
 import json
 import os
 import sys
+from typing import Any
 
 from openai import OpenAI
 
@@ -19,7 +20,7 @@ MODEL = os.environ.get("TOOLSPEAK_MODEL", "any")
 QUESTION = " ".join(sys.argv[1:]) or "What is the weather in Oslo and in Rome?"
 
 WEATHER = {"Oslo": "rain, 12 degrees", "Rome": "sun, 21 degrees"}
-TOOL = {
+TOOL: Any = {
     "type": "function",
     "name": "get_weather",
     "description": "The weather of a city",
@@ -37,7 +38,7 @@ for _ in range(5):  # a model that never stops calling tools is stopped here
     calls = [item for item in response.output if item.type == "function_call"]
     if not calls:
         break
-    results = []
+    results: list[Any] = []
     for call in calls:
         result = get_weather(**json.loads(call.arguments))
         print(f"{call.name}({call.arguments}) -> {result}")
