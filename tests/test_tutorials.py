@@ -67,7 +67,21 @@ def test_links_lead_somewhere(page: Path):
 
 @pytest.mark.parametrize("page", CHINESE, ids=lambda page: page.name)
 def test_chinese_pages_have_the_commands_of_the_english_ones(page: Path):
-    english = [*DOCS.glob("*.md"), *(DOCS / "tutorials").glob("*.md"), ROOT / "README.md"]
-    known = {code for path in english for _, _, code in BLOCK.findall(path.read_text(encoding="utf-8"))}
-    own = [code for kind, _, code in BLOCK.findall(page.read_text(encoding="utf-8")) if kind != "text"]
-    assert [code for code in own if code not in known] == []
+    english = {*DOCS.rglob("*.md"), ROOT / "README.md"} - set(CHINESE)
+    known = {command for path in english for command in _shown_commands(path)}
+    assert sorted(_shown_commands(page) - known) == []
+
+
+def _shown_commands(page: Path) -> set[str]:
+    """Return the commands that a page shows, without prompts and comments."""
+    blocks = BLOCK.findall(page.read_text(encoding="utf-8"))
+    lines = [line.removeprefix("$ ") for kind, _, text in blocks if kind in ("", "console") for line in text.split("\n")]
+    return {re.sub(r" +#.*", "", line) for line in lines if line.strip()}
+
+
+@pytest.mark.parametrize("page", CHINESE, ids=lambda page: page.name)
+def test_samples_of_the_chinese_pages_run(page: Path):
+    names: dict[str, object] = {}
+    for kind, title, text in BLOCK.findall(page.read_text(encoding="utf-8")):
+        if kind == "python" and not title:
+            exec(compile(text, str(page), "exec"), names)  # noqa: S102 - our own documentation
