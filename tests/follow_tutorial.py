@@ -50,15 +50,14 @@ def _librarian() -> PlainServer:
     class Librarian(PlainModel):
         def __call__(self, messages: list[tuple[str, str]]) -> str:
             lend = any("lend it to" in text for role, text in messages if role == "user")
-            self.calls = [("library__find_book", {"title": "Dune"})]
-            if lend:
-                self.calls.append(("library__lend_book", {"title": "Dune", "reader": "Anna"}))
+            loan = ("library__lend_book", {"title": "Dune", "reader": "Anna"})
+            self.calls = [("library__find_book", {"title": "Dune"}), *([loan] if lend else [])]
             return super().__call__(messages)
 
     return OllamaServer(Librarian((), "Dune is {found}.", r"Dune: (on shelf 4|lent to Anna)"), GEMMA, 11434)
 
 
-_WEATHER = ("get_weather", {"city": "Oslo"})
+_WEATHER: tuple[str, dict[str, object]] = ("get_weather", {"city": "Oslo"})
 TUTORIALS = {
     "vllm-and-langchain": Tutorial(
         (
@@ -127,12 +126,16 @@ def follow(page: Path, folder: Path) -> None:
                         if sign in command:
                             servers[index].__exit__()
                     if command.startswith(SKIPPED):
-                        print(f"(skipped) $ {command}")
+                        _say(f"(skipped) $ {command}")
                     elif re.match(r"(\w+=\S+ )*toolspeak serve", command):
-                        print(f"$ {command} &")
+                        _say(f"$ {command} &")
                         stack.enter_context(_serving(command, folder, env))
                     else:
                         _compare(command, expected, shell(command))
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
 
 
 def _placed(arguments: dict[str, object], folder: Path) -> dict[str, object]:
@@ -151,7 +154,7 @@ def _commands(text: str) -> Iterator[tuple[str, list[str]]]:
 
 def _compare(command: str, expected: list[str], printed: str) -> None:
     """Compare the lines; a line `...` stands for any lines, and `...` in a line for anything."""
-    print(f"$ {command}\n{printed}", end="")
+    _say(f"$ {command}\n{printed.rstrip()}")
     if not expected:
         return
     parts = (r"(?:.*\n)*?" if line == "..." else re.escape(line).replace(r"\.\.\.", ".*") + r"\n" for line in expected)
@@ -193,7 +196,8 @@ def _shell(folder: Path, env: dict[str, str]) -> Iterator[Callable[[str], str]]:
 @contextmanager
 def _serving(command: str, folder: Path, env: dict[str, str]) -> Iterator[None]:
     """Run `toolspeak serve` in a terminal of its own."""
-    process = subprocess.Popen(f"exec env {command}", shell=True, cwd=folder, env=env, stdout=subprocess.PIPE, text=True)
+    run = ["bash", "-c", f"exec env {command}"]
+    process = subprocess.Popen(run, cwd=folder, env=env, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
         if "Listening" not in process.stdout.readline():
@@ -219,7 +223,7 @@ def main() -> int:
     try:
         follow(page, folder)
     except DifferenceError as error:
-        print(error)
+        _say(str(error))
         return 1
     return 0
 

@@ -139,7 +139,10 @@ class VllmServer(PlainServer):
         return {"/v1/models": self._models, "/v1/chat/completions": self._chat}
 
     def _models(self, body: Json) -> Iterator[Json]:
-        yield {"object": "list", "data": [{"id": self.name, "object": "model", "owned_by": "vllm", "max_model_len": 32768}]}
+        yield {
+            "object": "list",
+            "data": [{"id": self.name, "object": "model", "owned_by": "vllm", "max_model_len": 32768}],
+        }
 
     def _chat(self, body: Json) -> Iterator[Json]:
         if body.get("tools"):
@@ -166,7 +169,9 @@ class OllamaServer(PlainServer):
         return {
             "/api/version": lambda body: iter([{"version": "0.30.0"}]),
             "/api/tags": lambda body: iter([{"models": [{"name": self.name, "model": self.name}]}]),
-            "/api/ps": lambda body: iter([{"models": [{"name": self.name, "model": self.name, "context_length": 65536}]}]),
+            "/api/ps": lambda body: iter(
+                [{"models": [{"name": self.name, "model": self.name, "context_length": 65536}]}]
+            ),
             "/api/show": lambda body: iter(
                 [{"capabilities": ["completion", "vision"], "model_info": {"gemma3.context_length": 131072}}]
             ),

@@ -39,7 +39,10 @@ def _missing(page: Path) -> list[str]:
 
 def _namespaces() -> bool:
     unshare = shutil.which("unshare")
-    return unshare is not None and subprocess.run([unshare, "-rn", "true"], capture_output=True).returncode == 0
+    return (
+        unshare is not None
+        and subprocess.run([unshare, "-rn", "true"], check=False, capture_output=True).returncode == 0
+    )
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -50,7 +53,7 @@ def test_a_tutorial_works_as_printed(page: Path, tmp_path: Path):
         pytest.skip("no network namespace can be made here (`unshare -rn`)")
     command = ["unshare", "-rn", sys.executable, "-m", "tests.follow_tutorial", str(page), str(tmp_path)]
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=240)
+    done = subprocess.run(command, check=False, cwd=ROOT, env=env, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -75,7 +78,9 @@ def test_chinese_pages_have_the_commands_of_the_english_ones(page: Path):
 def _shown_commands(page: Path) -> set[str]:
     """Return the commands that a page shows, without prompts and comments."""
     blocks = BLOCK.findall(page.read_text(encoding="utf-8"))
-    lines = [line.removeprefix("$ ") for kind, _, text in blocks if kind in ("", "console") for line in text.split("\n")]
+    lines = [
+        line.removeprefix("$ ") for kind, _, text in blocks if kind in ("", "console") for line in text.split("\n")
+    ]
     return {re.sub(r" +#.*", "", line) for line in lines if line.strip()}
 
 
