@@ -53,7 +53,7 @@ def test_a_tutorial_works_as_printed(page: Path, tmp_path: Path):
         pytest.skip("no network namespace can be made here (`unshare -rn`)")
     command = ["unshare", "-rn", sys.executable, "-m", "tests.follow_tutorial", str(page), str(tmp_path)]
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, check=False, cwd=ROOT, env=env, capture_output=True, text=True, timeout=240)
+    done = subprocess.run(command, check=False, cwd=ROOT, env=env, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
