@@ -62,7 +62,7 @@ docs: $(STAMP) ## write the tables and the reference, and build the documentatio
 	@$(BIN)/python scripts/tables.py
 	@$(BIN)/python scripts/reference.py
 	@$(BIN)/zensical build --clean --strict
-	@$(BIN)/python scripts/llms_txt.py
+	@$(BIN)/python scripts/finish_site.py
 
 docs-serve: docs ## show the documentation site at http://127.0.0.1:8000 while you write it
 	@$(BIN)/zensical serve --dev-addr 127.0.0.1:8000

@@ -1,11 +1,14 @@
-"""Write what language models read into the built site: `llms.txt`, `llms-full.txt` and the source of every page.
+"""Finish the built site: check that it loads nothing from other servers, and add what language models read.
 
-`make docs` runs it after the build. The order and the titles are those of the navigation in zensical.toml.
+That is `llms.txt`, `llms-full.txt` and the source of every page, in the order and with the titles of the navigation in
+zensical.toml. `make docs` runs this after the build.
 """
 
 from __future__ import annotations
 
+import re
 import shutil
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +17,13 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).parent.parent
 DOCS, SITE = ROOT / "docs", ROOT / "site"
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"]
+
+
+#: A script, style sheet, picture or frame of another server. Links that a reader must click are fine.
+REMOTE = re.compile(
+    r"""<(?:script|img|iframe|source|video|audio|embed)\b[^>]*\bsrc\s*=\s*["']?((?:https?:)?//[^"'\s>]+)"""
+    r"""|<link\b(?![^>]*rel\s*=\s*["']?(?:canonical|alternate|next|prev))[^>]*\bhref\s*=\s*["']?((?:https?:)?//[^"'\s>]+)"""
+)
 
 
 class Entry(NamedTuple):
@@ -54,15 +64,25 @@ def whole() -> str:
     return "\n\n".join(pages)
 
 
-def main() -> None:
-    """Write the files."""
+def remote_resources(text: str) -> list[str]:
+    """What a page loads from other servers."""
+    return [first or second for first, second in REMOTE.findall(text)]
+
+
+def main() -> int:
+    """Check the pages and write the files."""
+    remote = {url for path in SITE.rglob("*.html") for url in remote_resources(path.read_text(encoding="utf-8"))}
+    if remote:
+        sys.stderr.write(f"the site loads from other servers: {', '.join(sorted(remote))}\n")
+        return 1
     (SITE / "llms.txt").write_text(index(), encoding="utf-8")
     (SITE / "llms-full.txt").write_text(whole(), encoding="utf-8")
     for entry in entries():
         target = SITE / entry.path
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(DOCS / entry.path, target)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())
