@@ -311,7 +311,8 @@ def function_section(name: Name, shown: str, level: str) -> str:
     """A function, as a section."""
     assert isinstance(name.node, ast.FunctionDef | ast.AsyncFunctionDef)
     docs = docs_of(name.node)
-    parts = [f"{level} `{shown}`", _signature(name, shown, name.node), docs.text]
+    text = docs.text or TEXTS["docstrings"].get(shown, "")
+    parts = [f"{level} `{shown}`", _signature(name, shown, name.node), text]
     return "\n\n".join(filter(None, [*parts, _arguments_table(name, name.node, docs.arguments), _raises(docs)]))
 
 
@@ -372,8 +373,8 @@ def _is_property(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     return any(ast.unparse(each) in ("property", "cached_property") for each in node.decorator_list)
 
 
-def _is_public(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    text = ast.get_docstring(node) or ""
+def _is_public(node: ast.FunctionDef | ast.AsyncFunctionDef, owner: str = "") -> bool:
+    text = ast.get_docstring(node) or TEXTS["docstrings"].get(f"{owner}.{node.name}", "")
     return not node.name.startswith("_") and bool(text) and _INTERNAL not in text
 
 
@@ -398,7 +399,7 @@ def class_section(name: Name, shown: str, level: str) -> str:
         parts.append(_arguments_table(name, constructor, texts))
     parts += [_raises(docs), _fields(name), _properties(name.node)]
     for each in _functions(name.node):
-        if _is_public(each) and not _is_property(each):
+        if _is_public(each, shown) and not _is_property(each):
             parts.append(function_section(Name(each.name, name.source, each), f"{shown}.{each.name}", level + "#"))
     return "\n\n".join(filter(None, parts))
 
@@ -635,9 +636,9 @@ def _columns(struct: type[msgspec.Struct], table_name: str) -> Iterator[tuple[st
             else str(field.default)
         )
         default = {"True": "true", "False": "false"}.get(default, default)
-        shown = "(secret)" if field.name in SECRETS else default
+        shown = "(secret)" if field.name in SECRETS else code(default)
         if isinstance(field.default, tuple) and field.default:
-            shown = ", ".join(map(str, field.default))
+            shown = ", ".join(code(str(each)) for each in field.default)
         yield field.name, _kind(ast.unparse(node.annotation), home), shown, variable, trust, sentence(about)
 
 
@@ -660,14 +661,14 @@ def _kind(annotation: str, home: Name) -> str:
     return {"str": "a text", "bool": "true or false", "int": "a number"}.get(annotation, annotation)
 
 
-_HEADS = ("setting", "values", "default", "environment variable", "needs trust", "meaning")
-
-
 def _settings_table(structs: Iterable[type[msgspec.Struct]], name: str) -> str:
     rows = [row for struct in structs for row in _columns(struct, name)]
-    shown = [(code(a), b, c if c == "(secret)" else code(c), code(d), e, f) for a, b, c, d, e, f in rows]
-    columns = [at for at in range(len(_HEADS)) if not (_HEADS[at] == "environment variable" and name != "")]
-    return table([_HEADS[at] for at in columns], [[row[at] for at in columns] for row in shown])
+    shown = [
+        (f"{code(setting)}<br>{code(variable)}" if variable else code(setting), values, default, trust, meaning)
+        for setting, values, default, variable, trust, meaning in rows
+    ]
+    head = "setting, environment variable" if name == "" else "setting"
+    return table((head, "values", "default", "needs trust", "meaning"), shown)
 
 
 def settings_page() -> str:
