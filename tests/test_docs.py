@@ -15,6 +15,8 @@ import pytest
 from tests.cases import check_each
 from toolspeak.engine.planning.capabilities import Overrides, capabilities
 
+pytestmark = pytest.mark.requirement("K4")
+
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 #: The pages of the site. docs/README.md is for readers of the folder on a forge.

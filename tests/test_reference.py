@@ -21,6 +21,8 @@ import toolspeak.errors
 import toolspeak.types
 from tests.cases import check_each
 
+pytestmark = pytest.mark.requirement("K4")
+
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "reference"
 GOLDEN = ROOT / "tests" / "compatibility"
