@@ -10,6 +10,7 @@ ARG EXTRAS=embedded
 WORKDIR /source
 COPY pyproject.toml README.md LICENSE ./
 COPY src ./src
+COPY packaging/readme.py ./packaging/readme.py
 COPY packaging/smollm2 ./packaging/smollm2
 # Versions are floors (pyproject.toml): a new build has the newest fixes of everything below.
 RUN python -m venv /opt/toolspeak \

@@ -20,7 +20,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-all test-load test-api check docs format bench bench-proxy bench-docs fuzz mutate native test-system test-clients test-integrations test-mcp pictures clean lock release
+.PHONY: help setup run test test-all test-load test-api check docs docs-serve format bench bench-proxy bench-docs fuzz mutate native test-system test-clients test-integrations test-mcp pictures clean lock release
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,8 +57,15 @@ check: $(STAMP) ## format, lint, types, import direction
 	@$(BIN)/pyright
 	@$(BIN)/lint-imports --no-cache --no-logo
 
-docs: $(STAMP) ## write what is made from data: dialects, delays of streaming and clients in the documentation
+docs: $(STAMP) ## write the tables and the reference, and build the documentation site into site/; every link must work
+	@$(BIN)/python -c 'import zensical' 2>/dev/null || sh scripts/install-group $(VENV) docs
 	@$(BIN)/python scripts/tables.py
+	@$(BIN)/python scripts/reference.py
+	@$(BIN)/zensical build --clean --strict
+	@$(BIN)/python scripts/finish_site.py
+
+docs-serve: docs ## show the documentation site at http://127.0.0.1:8000 while you write it
+	@$(BIN)/zensical serve --dev-addr 127.0.0.1:8000
 
 format: $(STAMP) ## rewrite the files as `make check` wants them
 	@$(BIN)/ruff check --quiet --fix-only .
@@ -107,5 +114,5 @@ lock: ## resolve the dependencies again (needs uv)
 	@sh scripts/lock $(LOCK)
 
 clean: ## remove everything that the other targets made
-	@rm -rf $(VENV) .clients .engine mutants build dist htmlcov .coverage .coverage.* .hypothesis .pytest_cache .ruff_cache .import_linter_cache
+	@rm -rf $(VENV) .cache .clients .engine mutants build dist site htmlcov .coverage .coverage.* .hypothesis .pytest_cache .ruff_cache .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

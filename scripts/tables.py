@@ -1,7 +1,7 @@
 """Write the tables that are made from data into the documentation, between their marks.
 
-The dialects come from their table, the delays of streaming from a measurement, the tried clients from docs/clients.md,
-which `make test-clients` writes.
+The dialects come from their table, the delays of streaming from a measurement. (`make test-clients` writes the table of
+docs/clients.md.)
 `python scripts/tables.py` rewrites the files, `--check` only says whether they are current.
 """
 
@@ -17,13 +17,13 @@ from toolspeak import ToolCall, render_calls
 from toolspeak.dialects.registry import DIALECTS
 
 ROOT = Path(__file__).parent.parent
-README, CLIENTS = ROOT / "README.md", ROOT / "docs" / "clients.md"
+DOCS = ROOT / "docs"
 SAMPLE = ToolCall("get_weather", {"city": "Paris", "days": 2})
 
 
 def short_table() -> str:
-    """Names and families."""
-    rows = [f"| `{row.name}` | {row.families} |" for row in DIALECTS.values()]
+    """Names and families, with links to what the dialects look like."""
+    rows = [f"| [`{row.name}`](#{row.name}) | {row.families} |" for row in DIALECTS.values()]
     return "\n".join(["| dialect | spoken by |", "|---|---|", *rows])
 
 
@@ -34,11 +34,6 @@ def long_table() -> str:
         parts.append(f"### `{row.name}`\n\n{row.families[0].upper()}{row.families[1:]}.\n")
         parts.append(f"````text\n{render_calls(row.name, [SAMPLE])}\n````\n")
     return "\n".join(parts)
-
-
-def clients_table() -> str:
-    """The clients that were tried, as the run that tried them wrote them down."""
-    return _parts(CLIENTS.read_text(encoding="utf-8"), "clients")[1].strip()
 
 
 def streaming_table() -> str:
@@ -71,10 +66,9 @@ class Place(NamedTuple):
 
 
 PLACES = (
-    Place(README, "dialects", short_table),
-    Place(ROOT / "docs" / "dialects.md", "dialects", long_table),
-    Place(README, "clients", clients_table),
-    Place(ROOT / "docs" / "parsing.md", "streaming", streaming_table),
+    Place(DOCS / "dialects.md", "names", short_table),
+    Place(DOCS / "dialects.md", "dialects", long_table),
+    Place(DOCS / "parsing.md", "streaming", streaming_table),
 )
 
 
@@ -85,7 +79,7 @@ def main() -> int:
         if "--check" in sys.argv:
             sys.stderr.write(f"{place.path.relative_to(ROOT)} is stale: run `make docs`\n")
         else:
-            place.path.write_text(place.filled(), encoding="utf-8")
+            place.path.write_text(place.filled(), encoding="utf-8")  # read again: another table of it may be new
     return 1 if stale and "--check" in sys.argv else 0
 
 

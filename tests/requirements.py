@@ -118,6 +118,7 @@ REQUIREMENTS: dict[str, str] = {
     "G6": "An upstream that fails before its first event gives way to the next one of its list.",
     "K1": "Keyword arguments are typed and checked, and tools of any form and library are taken.",
     "K2": "Agent libraries use any model through toolspeak, whether it has tool calling or not.",
+    "K4": "Samples, links and tables of the documentation are correct, and its reference is complete.",
     "K5": "What is released is small, complete and installable as documented.",
     "H1": "Without a key or an account, a small model that runs here answers and calls.",
     "H3": (

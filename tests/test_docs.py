@@ -1,38 +1,47 @@
-"""The documentation tells the truth: its samples run and its tables are current."""
+"""The documentation tells the truth: its samples run, its links lead somewhere and its tables are current."""
 
 from __future__ import annotations
 
 import importlib.util
 import re
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-import toolspeak as ts
 from tests.cases import check_each
 from toolspeak.engine.planning.capabilities import Overrides, capabilities
 
+pytestmark = pytest.mark.requirement("K4")
+
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCS = ROOT / "docs"
+#: The pages of the site. docs/README.md is for readers of the folder on a forge.
+SITE_PAGES = sorted(set(DOCS.rglob("*.md")) - {DOCS / "README.md"})
+PAGES = [ROOT / "README.md", DOCS / "README.md", *SITE_PAGES]
+#: Samples that run as they are printed. Those in blocks marked `py` need something that a test cannot give them.
 SAMPLE = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 #: The samples of this page need other libraries; tests/integrations/test_samples.py runs them.
-INTEGRATIONS = ROOT / "docs" / "integrations.md"
-LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
+INTEGRATIONS = DOCS / "integrations.md"
+#: Written from the code: signatures in place of samples.
+REFERENCE = set((DOCS / "reference").glob("*.md"))
+LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]+))?\)")
+FENCED = re.compile(r"^(`{3,})[^\n]*\n.*?^\1`*$", re.DOTALL | re.MULTILINE)
+HEADING = re.compile(r"^#+ (.+?)\s*$", re.MULTILINE)
+#: Made by the build, beside the pages.
+BUILT = {DOCS / "llms.txt", DOCS / "llms-full.txt"}
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
-TOOLS = [{"type": "function", "function": {"name": "get_weather"}}]
-TEXT = '<tool_call>{"name": "get_weather", "arguments": {}}</tool_call>'
+
+def _name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
 
 
-def _names(shown: list[Any]) -> dict[str, Any]:
-    """What a sample may take for granted."""
-    return {
-        "text": TEXT,
-        "tools": TOOLS,
-        "stream_of_text": [TEXT[at : at + 7] for at in range(0, len(TEXT), 7)],
-        "show": shown.append,
-    }
+def _text(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
 
 
 @pytest.fixture(autouse=True)
@@ -42,19 +51,15 @@ def _own_overrides(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(capabilities(), "_cache", {})
 
 
-@check_each("page", set(PAGES) - {INTEGRATIONS}, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_samples_run_in_order(page: Path):
-    shown: list[Any] = []
-    names = _names(shown)
-    for sample in SAMPLE.findall(page.read_text(encoding="utf-8")):
-        exec(compile(sample, str(page), "exec"), names)  # noqa: S102 - our own documentation
-    if page.name == "README.md" and page.parent == ROOT:
-        assert names["reply"] == ts.parse(TEXT, tools=TOOLS)
-        assert shown
+@check_each("page", sorted({*PAGES} - {INTEGRATIONS} - REFERENCE), ids=_name)
+def test_samples_run_in_order_as_they_are_printed(page: Path):
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for sample in SAMPLE.findall(_text(page)):
+        exec(compile(sample, _name(page), "exec"), names)  # noqa: S102 - our own documentation
 
 
-def test_the_first_samples_of_the_readme_give_what_their_comments_say():
-    first, second, third, *_ = SAMPLE.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+def test_the_samples_of_the_readme_give_what_their_comments_say(capsys: pytest.CaptureFixture[str]):
+    first, second, third = SAMPLE.findall(_text(ROOT / "README.md"))
     names: dict[str, Any] = {}
     exec(compile(first, "README.md", "exec"), names)  # noqa: S102 - our own documentation
     reply = names["reply"]
@@ -70,12 +75,119 @@ def test_the_first_samples_of_the_readme_give_what_their_comments_say():
     assert parsed.text.strip() == "Let me look that up."
     assert [note.code for note in parsed.notes] == ["trailing_comma"]
     assert parsed.complete
+    assert len(parsed.candidates) == 1
+    assert "CallStart(index=0, name='get_weather'" in capsys.readouterr().out
 
 
-@check_each("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_links_lead_somewhere(page: Path):
-    missing = [link for link in LINK.findall(page.read_text(encoding="utf-8")) if not (page.parent / link).exists()]
-    assert missing == []
+def test_the_readme_is_short_and_begins_with_the_demo():
+    text = _text(ROOT / "README.md")
+    assert len(text.splitlines()) < 200
+    assert "![" in text.partition("\n## ")[0]
+
+
+# ---- links
+
+
+def _anchors(page: Path) -> set[str]:
+    """The anchors of the headings, as a forge and the site make them."""
+    found: set[str] = set()
+    for heading in HEADING.findall(FENCED.sub("", _text(page))):
+        words = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading)
+        anchor = re.sub(r"[^\w\- ]", "", words.strip().lower()).replace(" ", "-")
+        found.add(anchor if anchor not in found else f"{anchor}_1")
+    return found
+
+
+def _broken(page: Path) -> Iterator[str]:
+    for path, anchor in LINK.findall(FENCED.sub("", _text(page))):
+        target = (page.parent / path).resolve() if path else page
+        if target in BUILT:
+            continue
+        if not target.exists():
+            yield path
+        elif anchor and target.suffix == ".md" and anchor not in _anchors(target):
+            yield f"{path}#{anchor}"
+
+
+@check_each("page", PAGES, ids=_name)
+def test_links_and_anchors_lead_somewhere(page: Path):
+    assert list(_broken(page)) == []
+
+
+@check_each("page", PAGES, ids=_name)
+def test_links_to_the_repository_name_a_file_of_it(page: Path):
+    source = re.escape(PROJECT["urls"]["Source"])
+    for path in re.findall(rf"{source}/(?:blob|raw|tree)/main/([^)#\s]+)", _text(page)):
+        assert (ROOT / path).exists(), path
+
+
+@check_each("page", SITE_PAGES, ids=_name)
+def test_pages_of_the_site_link_only_to_files_of_the_site(page: Path):
+    """Other files of the repository are not on the site: link to the repository."""
+    outside = [path for path, _ in LINK.findall(_text(page)) if not (page.parent / path).resolve().is_relative_to(DOCS)]
+    assert outside == []
+
+
+def test_the_navigation_has_every_page_once():
+    listed = [entry.path for entry in _script("finish_site").entries()]
+    assert sorted(listed) == sorted(page.relative_to(DOCS).as_posix() for page in SITE_PAGES)
+
+
+def test_the_navigation_links_to_this_repository():
+    config = _text(ROOT / "zensical.toml")
+    links = re.findall(r"https://github\.com/[^\s\"]+", config)
+    assert links
+    for link in links:
+        path = link.removeprefix(PROJECT["urls"]["Source"]).removeprefix("/blob/main/")
+        assert (ROOT / path).exists(), link
+
+
+def test_links_of_the_readme_work_on_a_package_index():
+    path = ROOT / "packaging" / "readme.py"
+    text = _load(path).absolute(_text(ROOT / "README.md"), PROJECT["urls"]["Source"])
+    assert [path for path, _ in LINK.findall(FENCED.sub("", text)) if path] == []
+    assert f"]({PROJECT['urls']['Source']}/blob/main/docs/serve.md)" in text
+    assert f"]({PROJECT['urls']['Source']}/raw/main/docs/agent-run.svg)" in text
+
+
+# ---- the site
+
+
+@check_each(
+    "html",
+    [
+        '<script src="https://example.com/a.js"></script>',
+        "<script defer src=//example.com/a.js></script>",
+        '<link rel="stylesheet" href="https://fonts.example.com/css?family=A">',
+        '<link href="https://fonts.example.com" rel="preconnect">',
+        '<img alt="" src="http://example.com/a.png">',
+    ],
+)
+def test_resources_of_other_servers_are_found(html: str):
+    assert len(_script("finish_site").remote_resources(html)) == 1
+
+
+@check_each(
+    "html",
+    [
+        '<a href="https://example.com">a page</a>',
+        '<script src="../assets/a.js"></script><link rel="stylesheet" href="assets/a.css"><img src="a.png">',
+        '<link rel="canonical" href="https://example.com/page">',
+    ],
+)
+def test_what_loads_nothing_from_other_servers_is_fine(html: str):
+    assert _script("finish_site").remote_resources(html) == []
+
+
+def test_the_lists_for_language_models_hold_every_page():
+    site = _script("finish_site")
+    index, whole = site.index(), site.whole()
+    for page in SITE_PAGES:
+        assert f"]({page.relative_to(DOCS).as_posix()})\n" in index
+        assert _text(page) in whole
+
+
+# ---- what the pages say
 
 
 def test_bounds_that_are_told_are_those_of_the_code():
@@ -96,7 +208,11 @@ def test_the_tables_are_current():
 
 
 def _script(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
+    return _load(ROOT / "scripts" / f"{name}.py")
+
+
+def _load(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -33,7 +33,7 @@ from toolspeak.server.process.control_file import ControlFile, write_control_fil
 pytestmark = pytest.mark.requirement("H1")
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SOURCES = [path for path in (ROOT / "src").rglob("*") if path.suffix in (".py", ".toml", ".js")]
 SECTIONS: dict[str, Any] = tomllib.loads((Path(cli.__file__).with_name("commands.toml")).read_text(encoding="utf-8"))
 BLOCK = re.compile(r"^(`{3,})([^\n]*)\n(.*?)^\1$", re.DOTALL | re.MULTILINE)

@@ -98,6 +98,7 @@ def test_the_image_serves_and_keeps_what_must_stay_in_its_volume():
 def test_the_package_is_built_from_what_is_copied_alone(tmp_path: Path):
     for name in copied():
         source, target = ROOT / name, tmp_path / name
+        target.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
             shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
         else:
@@ -129,7 +130,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def documented() -> set[str]:
-    places = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), UNIT]
+    places = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), UNIT]
     names = {name for place in places for name in DOCUMENTED.findall(place.read_text(encoding="utf-8"))}
     return {name for name in names if not any(f"[{extra}]" in name for extra in ELSEWHERE)}
 
@@ -145,6 +146,19 @@ def test_the_base_wheel_is_small_and_the_adapter_is_a_distribution_of_its_own(bu
     for wheel in (base, adapter):
         info = next(name for name in zipfile.ZipFile(wheel).namelist() if name.endswith("/METADATA"))
         assert zipfile.ZipFile(wheel).read(info).startswith(b"Metadata-Version: 2.4\n")
+
+
+@pytest.mark.requirement("K5")
+def test_the_readme_of_the_wheel_has_no_relative_links(built: Path):
+    (wheel,) = built.glob("toolspeak-*.whl")
+    archive = zipfile.ZipFile(wheel)
+    (info,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
+    text = archive.read(info).decode()
+    assert "Description-Content-Type: text/markdown\n" in text
+    assert "Project-URL: Source, https://github.com/toolspeak/toolspeak\n" in text
+    links = re.findall(r"\]\(([^)\s]+)\)", text.partition("\n\n")[2])
+    assert len(links) > 15
+    assert [link for link in links if not link.startswith("https://")] == []
 
 
 @pytest.mark.requirement("K5")
