@@ -16,6 +16,8 @@ Names are loaded on first use, so importing the package takes almost no time.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from .core.plugin_hook import set_loader
+
 if TYPE_CHECKING:
     from .agent import Agent, AsyncAgent
     from .client import AsyncClient, Client
@@ -120,6 +122,15 @@ _HOMES = {
     ".upstreams.scripted": "Scripted",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
+
+
+def _load_plugins() -> None:
+    from .plugins import load_installed
+
+    load_installed()
+
+
+set_loader(_load_plugins)  # what they bring is needed when the first text is parsed, or the first model looked up
 
 
 def __getattr__(name: str) -> object:

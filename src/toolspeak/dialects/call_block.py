@@ -13,12 +13,12 @@ from ..core.parsing.call_builder import CallBuilder
 from ..core.parsing.context import ParseContext
 from ..core.parsing.dialect_interface import REST_OF_ANSWER, Opening, Progress
 from ..core.parsing.fast_paths import FastPath
-from ..core.parsing.tags import MORE, Tag, fold_name, lex_tag
+from ..core.parsing.tags import MORE, Tag, lex_tag
 from ..core.text import NAME_CHARS, NAME_START, TOOL_NAME
 from .body_grammars import MAX_SIGNATURE, BlockContext, Body, skip_nonce, word_for_nonce
 from .json_calls import JsonCalls, read_whole
+from .mark_tables import mark_tables
 from .named_calls import NamedCall
-from .registry import FORMATS
 from .tag_calls import TagCalls
 from .tag_names import BLOCK_TAGS, CALL_TAGS, META_TAGS, NOISE, REASONING_TAGS
 from .tag_parameters import call_name
@@ -41,24 +41,8 @@ _FENCE = re.compile(r"`{3,6}[a-z]{0,12}").match
 _LIST_OF_CALLS = re.compile(rf"\[\s{{0,64}}({TOOL_NAME})\(").match
 _LIST_PARTIAL = re.compile(rf"\[\s{{0,64}}(?:{TOOL_NAME})?").match
 _LIST_OF_OBJECTS = re.compile(r"\[\s{0,64}[{\[\]\"']").match
-#: Tags that are ignored inside a block.
-_SKIPPED = frozenset(tag for row in FORMATS.values() for tag in row.separators)
 #: Call format by opening bracket.
 _GRAMMARS = {"{": "object", "[": "list"}
-_IS_TOKEN = re.compile(r"<[^/].*>").fullmatch
-#: Special tokens that close a block: those that end calls in some dialect, and those that end messages.
-BLOCK_CLOSERS = frozenset(
-    {
-        *(
-            fold_name(end[1:-1])
-            for row in FORMATS.values()
-            for opening in row.openings
-            for end in opening.stops + opening.ends
-            if _IS_TOKEN(end)
-        ),
-        *("|end_message|", "|call|", "|im_end|", "|end_of_sentence|"),
-    }
-)
 
 
 class BlockReader:
@@ -386,11 +370,11 @@ class BlockReader:
         closing = buf.startswith("/", at + 1)
         if name in REASONING_TAGS:
             return self._leave(pos) if closing else self._skip_element(buf, name, at, tag.end, _MAX_REASONING, final)
-        if name in _SKIPPED and not (closing and self._calls):
+        if name in mark_tables().separators and not (closing and self._calls):
             return tag.end
         if name in META_TAGS and not (closing or self._calls or self._block.context.knows(name)):
             return self._skip_element(buf, name, tag.end, tag.end, LOOKAHEAD, final)
-        if tag.kind == "close" or name in BLOCK_CLOSERS:
+        if tag.kind == "close" or name in mark_tables().block_closers:
             return self._closing_tag(tag)
         if self._opening.wrapper == "weak":
             return self._leave(pos)

@@ -3,12 +3,14 @@
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from importlib import import_module
+from typing import Any
 
 import msgspec
 
 from ..core.events import Event, Failure
 from ..core.types import Note, Request
 from ..errors import ConfigError
+from ..protocols.registry import plugin_protocols
 from ..protocols.shared.reply_decoder import BaseReplyDecoder
 from .http.address import BaseUrl, ends_with_version, parse_base_url, without_ending
 
@@ -36,6 +38,8 @@ class Codec(msgspec.Struct, frozen=True):
     endings: tuple[str, ...] = ()
     #: Whether one request can ask for several answers.
     several_answers: bool = False
+    #: The path of the list of models, the field with the list, and the field with a model's name.
+    model_list: tuple[str, str, str] | None = None
     #: Decodes an ordinary complete reply faster than `decoder`; returns None for all others.
     decode_reply: Callable[[bytes], list[Event] | None] | None = None
 
@@ -43,9 +47,20 @@ class Codec(msgspec.Struct, frozen=True):
 #: The codecs without the functions that the package of each protocol provides.
 _CODECS: dict[str, Callable[..., Codec]] = {
     "openai_chat": partial(
-        Codec, "openai", lambda request: "/chat/completions", endings=("/chat/completions",), several_answers=True
+        Codec,
+        "openai",
+        lambda request: "/chat/completions",
+        endings=("/chat/completions",),
+        several_answers=True,
+        model_list=("/models", "data", "id"),
     ),
-    "openai_responses": partial(Codec, "openai", lambda request: "/responses", endings=("/responses",)),
+    "openai_responses": partial(
+        Codec,
+        "openai",
+        lambda request: "/responses",
+        endings=("/responses",),
+        model_list=("/models", "data", "id"),
+    ),
     "anthropic": partial(
         Codec,
         "anthropic",
@@ -55,6 +70,7 @@ _CODECS: dict[str, Callable[..., Codec]] = {
         headers={"anthropic-version": "2023-06-01"},
         version="/v1",
         endings=("/messages",),
+        model_list=("/models?limit=1000", "data", "id"),
     ),
     "gemini": partial(
         Codec,
@@ -65,9 +81,16 @@ _CODECS: dict[str, Callable[..., Codec]] = {
         version="/v1beta",
         endings=("/models",),
         several_answers=True,
+        model_list=("/models?pageSize=1000", "models", "name"),
     ),
     # Under `/v1`, Ollama speaks OpenAI's protocol. Users may have copied that base URL for the same server.
-    "ollama": partial(Codec, "ollama", lambda request: "/api/chat", endings=("/api/chat", "/api", "/v1")),
+    "ollama": partial(
+        Codec,
+        "ollama",
+        lambda request: "/api/chat",
+        endings=("/api/chat", "/api", "/v1"),
+        model_list=("/api/tags", "models", "name"),
+    ),
 }
 #: Path endings of API methods, and the protocol each belongs to.
 _METHODS = {
@@ -99,13 +122,24 @@ def resolve_endpoint(base_url: str, protocol: str) -> tuple[BaseUrl, str]:
     return base, "" if ends_with_version(base) else row.version
 
 
+def _from_plugin(protocol: str, package: Any) -> Callable[..., Codec]:
+    """Return the codec of a plugin's protocol, without its functions (see `protocols.registry`)."""
+    path = package.PATH
+    optional = ("KEY_HEADER", "KEY_PREFIX", "HEADERS")
+    fields = {name.lower(): getattr(package, name) for name in optional if hasattr(package, name)}
+    models = getattr(package, "MODELS", None)
+    provider = getattr(package, "PROVIDER", protocol)
+    return partial(Codec, provider, path if callable(path) else lambda request: path, model_list=models, **fields)
+
+
 @cache
 def codec(protocol: str) -> Codec:
     make = _CODECS.get(protocol)
-    if make is None:
-        raise ConfigError(f"unknown protocol `{protocol}`", hint=f"use one of {', '.join(sorted(_CODECS))}")
-    package = import_module(f"toolspeak.protocols.{protocol}")
-    return make(
+    package = import_module(f"toolspeak.protocols.{protocol}") if make else plugin_protocols().get(protocol)
+    if not hasattr(package, "encode_request"):
+        names = sorted((*_CODECS, *plugin_protocols()))
+        raise ConfigError(f"unknown protocol `{protocol}`", hint=f"use one of {', '.join(names)}")
+    return (make or _from_plugin(protocol, package))(
         encode=package.encode_request,
         notes=package.request_notes,
         decoder=package.ReplyDecoder,
