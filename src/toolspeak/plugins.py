@@ -296,7 +296,8 @@ def _table(value: Any, plugin: Plugin) -> Table:
 
 
 def _one_line(error: BaseException) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())[:300]
+    text = f"{error.args[0]}" if isinstance(error, ToolspeakError) else f"{type(error).__name__}: {error}"
+    return " ".join(text.split())[:300]
 
 
 def _normalized(name: str) -> str:

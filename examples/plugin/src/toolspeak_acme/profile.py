@@ -1,0 +1,14 @@
+"""What toolspeak should know about Acme's servers and models, in the format of its own table."""
+
+PROFILES = """
+[providers.acme]
+hosts = ["*"]
+url = "http://127.0.0.1:8999/v1"
+keys = ["ACME_API_KEY"]
+capability = "none"
+
+[[families]]
+name = "acme-chat"
+words = ["acme-chat"]
+dialect = "acme"
+"""
