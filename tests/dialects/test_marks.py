@@ -44,7 +44,12 @@ def test_every_tag_opens_a_call(name: str):
 
 @pytest.mark.requirement("B3")
 @check_each(
-    "mark", [mark for mark, (_, opening) in mark_tables().literals.items() if opening is not None and opening.dialect != "react"]
+    "mark",
+    [
+        mark
+        for mark, (_, opening) in mark_tables().literals.items()
+        if opening is not None and opening.dialect != "react"
+    ],
 )
 def test_every_literal_opens_a_call(mark: str):
     reply = parse(mark + PING, TOOLS)

@@ -39,19 +39,16 @@ def read(text: str) -> list[ToolCall]:
     name, *rows = text.strip().split("\n")
     arguments: dict[str, JSONValue] = {}
     for row in rows:
-        key, value = _split(row)
-        if not key and not value:
+        if row.startswith('"'):
+            key, end = json.JSONDecoder().raw_decode(row)
+            _, equals, value = row[end:].partition("=")
+        else:
+            key, equals, value = row.partition("=")
+            key = key.strip()
+        if not equals:
             return []
-        arguments[key] = value
+        arguments[key] = _value(value.strip())
     return [ToolCall(name.strip(), arguments)]
-
-
-def _split(row: str) -> tuple[str, JSONValue]:
-    if row.startswith('"'):
-        key, end = json.JSONDecoder().raw_decode(row)
-        return key, _value(row[end:].removeprefix(" = "))
-    key, equals, value = row.partition("=")
-    return (key.strip(), _value(value.strip())) if equals else ("", "")
 
 
 def _value(text: str) -> JSONValue:
