@@ -7,32 +7,41 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .core.parsing.arguments import to_json as to_json
-    from .core.parsing.dialect_interface import Opening as Opening
-    from .core.types import JSONObject as JSONObject
-    from .core.types import JSONValue as JSONValue
-    from .dialects.dialect import Dialect as Dialect
-    from .dialects.rendering import between as between
-    from .dialects.rendering import fence as fence
-    from .dialects.rendering import json_object as json_object
-    from .dialects.rendering import with_nonce as with_nonce
-    from .protocols.shared.reply_decoder import BaseReplyDecoder as BaseReplyDecoder
-    from .upstreams.function import FunctionUpstream as FunctionUpstream
+    from .core.parsing.arguments import to_json
+    from .core.parsing.dialect_interface import Opening
+    from .core.types import JSONObject, JSONValue
+    from .dialects.dialect import Dialect
+    from .dialects.rendering import between, fence, json_object, with_nonce
+    from .protocols.shared.reply_decoder import BaseReplyDecoder
+    from .upstreams.function import FunctionUpstream
+
+__all__ = [
+    "BaseReplyDecoder",
+    "Dialect",
+    "FunctionUpstream",
+    "JSONObject",
+    "JSONValue",
+    "Opening",
+    "between",
+    "fence",
+    "json_object",
+    "to_json",
+    "with_nonce",
+]
 
 _HOMES = {
-    "core.parsing.arguments": ("to_json",),
-    "core.parsing.dialect_interface": ("Opening",),
-    "core.types": ("JSONObject", "JSONValue"),
-    "dialects.dialect": ("Dialect",),
-    "dialects.rendering": ("between", "fence", "json_object", "with_nonce"),
-    "protocols.shared.reply_decoder": ("BaseReplyDecoder",),
-    "upstreams.function": ("FunctionUpstream",),
+    "core.parsing.arguments": "to_json",
+    "core.parsing.dialect_interface": "Opening",
+    "core.types": "JSONObject JSONValue",
+    "dialects.dialect": "Dialect",
+    "dialects.rendering": "between fence json_object with_nonce",
+    "protocols.shared.reply_decoder": "BaseReplyDecoder",
+    "upstreams.function": "FunctionUpstream",
 }
-__all__ = sorted(name for names in _HOMES.values() for name in names)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> object:
     for home, names in _HOMES.items():
-        if name in names:
+        if name in names.split():
             return getattr(import_module(f".{home}", __package__), name)
     raise AttributeError(f"module `{__name__}` has no attribute `{name}`")

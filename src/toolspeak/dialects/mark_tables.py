@@ -106,10 +106,18 @@ class MarkTables:
         self.owners = {each.dialect: row for row in rows if row.reader or row.grammar for each in row.openings}
         #: Tags that are ignored inside a block.
         self.separators = frozenset(tag for row in rows for tag in row.separators)
+        #: Tags around tool results, which only the caller may write.
+        self.results = RESULTS.union(tag for row in rows if (tag := result_tag(row)))
         ends = (end for row in rows for opening in row.openings for end in opening.stops + opening.ends)
         #: Special tokens that close a block: those that end calls in some dialect, and those that end messages.
         self.block_closers = _MESSAGE_ENDS.union(fold_name(end[1:-1]) for end in ends if _IS_TOKEN(end))
         self.closing_tags = self.block_closers.union(self.openings, CALL_TAGS)
+
+
+def result_tag(row: Dialect) -> str:
+    """Return the name of the tag that begins a result in this dialect; empty if it is no tag."""
+    mark = row.result[0].strip()
+    return fold_name(mark[1:-1]) if _IS_TOKEN(mark) else ""
 
 
 def _merge(tables: Iterable[Mapping[_Place, Opening]]) -> dict[_Place, Opening]:

@@ -37,7 +37,7 @@ from .mark_tables import (
     mark_tables,
 )
 from .named_calls import clean_name
-from .tag_names import ANSWER_ENDS, RESULTS
+from .tag_names import ANSWER_ENDS
 from .tag_parameters import call_name
 
 #: The mark in `>>>name`, on a separate line: a message to a tool or to `all`. Before a space it is a Python prompt.
@@ -104,7 +104,7 @@ def _place(calls: bool) -> Callable[[str, int], re.Match[str] | None]:
 @bounded_cache(_MAX_NAME_BYTES)
 def _tag_names(tools: frozenset[str]) -> list[str]:
     """Return the names of all marks, sorted. Cached, because the tools rarely change."""
-    marks = FIXED_TAGS.union(mark_tables().closing_tags, NAMESPACES)
+    marks = FIXED_TAGS.union(mark_tables().closing_tags, mark_tables().results, NAMESPACES)
     return sorted({*marks, *tools, COMMENT, "｜", "/"})
 
 
@@ -224,7 +224,7 @@ class Marks:
         opening = self._opening(name)
         if opening is not None:
             return "open", opening
-        if name in RESULTS:
+        if name in self._tables.results:
             return "result", None
         if name in self._tables.block_closers or name in LONG_PARTS:
             return "closer", None
@@ -236,7 +236,7 @@ class Marks:
         """Return the meaning of a closing tag."""
         if name in self._tables.closing_tags or self._is_tool(name) or name == FIRST:
             return "closer", None
-        return ("example_end", None) if name in EXAMPLES or name in RESULTS else None
+        return ("example_end", None) if name in EXAMPLES or name in self._tables.results else None
 
     def meaning(self, head: str) -> tuple[Role, Opening | None] | None:
         """Return the meaning of a tag. `head` is its text from `<` to the name."""

@@ -17,11 +17,10 @@ from ...core.parsing.arguments import to_json
 from ...core.parsing.tags import NAMESPACES
 from ...core.plugin_hook import depends_on_dialects
 from ...core.types import JSONValue, Part, TextPart, ToolCall
-from ...dialects.mark_tables import RESULT_FENCES, mark_tables
+from ...dialects.mark_tables import RESULT_FENCES, mark_tables, result_tag
 from ...dialects.registry import added_dialects, render_calls
 from ...dialects.registry import dialect as dialect_row
 from ...dialects.rendering import with_nonce
-from ...dialects.tag_names import RESULTS
 
 #: Which tokens to neutralise. `turns`, for user text: tokens that open or close a role. `foreign`, for tool results and
 #: tool definitions: also tokens around calls, results and reasoning. `own`, for the model's past answers: `turns` and
@@ -84,7 +83,7 @@ def _words(names: Sequence[str]) -> str:
 def _patterns() -> dict[Level, re.Pattern[str]]:
     """Return the pattern of the control tokens and markers of each level."""
     tables, added = mark_tables(), list(added_dialects())
-    new_tags = [tag for row in added for tag in row.tags if "|" not in tag]
+    new_tags = [tag for row in added for tag in (*row.tags, result_tag(row)) if tag and "|" not in tag]
     new_marks = [
         rf"{re.escape(mark[0])}(?={re.escape(mark[1:])})" for row in added for mark in row.literals if mark[0] != "✿"
     ]
@@ -92,7 +91,7 @@ def _patterns() -> dict[Level, re.Pattern[str]]:
     words = _words([*_CALL_WORDS, *_THINKING_WORDS])
     foreign = [*turns, _tags([*_CALL_TAGS, *_THINKING_TAGS, *new_tags]), words, *new_marks]
     # Call and result markers of all dialects.
-    mark_tags = [name for name in {*tables.openings, *RESULTS} if name.isidentifier() or "-" in name]
+    mark_tags = [name for name in {*tables.openings, *tables.results} if name.isidentifier() or "-" in name]
     mark_words = [mark.strip("[]/") for mark in tables.literals if mark.startswith("[TOOL")]
     own = [*turns, _tags([*mark_tags, *_CALL_TAGS]), _words([*_CALL_WORDS, *mark_words]), *new_marks]
     levels: dict[Level, list[str]] = {"turns": turns, "foreign": foreign, "own": own}
