@@ -125,7 +125,9 @@ class Credulous:
     def __new__(cls, opening: Opening, context: Any, evidence: Any) -> Any:
         from toolspeak.dialects.call_block import BlockReader
 
-        return BlockReader(opening, context, msgspec.structs.replace(evidence, nonce=evidence.nonce is not None or None))
+        return BlockReader(
+            opening, context, msgspec.structs.replace(evidence, nonce=evidence.nonce is not None or None)
+        )
 
 
 class Hasty:
@@ -154,6 +156,32 @@ def test_a_reader_of_its_own_must_follow_the_rules(reader: Any, message: str):
     with pytest.raises(ConfigError, match=message):
         add_checked(msgspec.structs.replace(TAGGED, reader=reader))
     assert registry.added_dialects() == ()
+
+
+def test_a_dialect_may_have_marks_of_every_kind(added: Callable[[Dialect], None]):
+    row = changed(
+        tags={
+            "nova_one": Opening("nova", stops=("</nova_one>",)),
+            "|nova_two|": Opening("nova", ends=("<|nova_end|>",)),
+        },
+        lines={"Nova says:": Opening("nova"), "@@call": Opening("nova")},
+        fences={"nova call": Opening("nova"), "nova": Opening("nova")},
+        separators=frozenset({"|nova_sep|", "|nova_gap|"}),
+    )
+    added(row)
+    body = '{"name": "ping", "arguments": {}}'
+    for text in (
+        f"<nova_one>{body}</nova_one>",
+        f"<|nova_two|><|nova_sep|>{body}<|nova_end|>",
+        f"Nova says: {body}",
+        f"@@call {body}",
+        f"```nova call\n{body}\n```",
+        f"```nova\n{body}\n```",
+        f"[[NOVA]]{body}[[/NOVA]]",
+    ):
+        reply = parse(text, TOOLS, dialect="nova")
+        assert (reply.calls, reply.text) == ((ToolCall("ping", {}),), ""), text
+        assert neutralise(text, "own") != text
 
 
 def test_own_marks_around_a_known_body(added: Callable[[Dialect], None]):
