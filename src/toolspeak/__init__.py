@@ -13,6 +13,7 @@
 Names are loaded on first use, so importing the package takes almost no time.
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -125,9 +126,14 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.s
 
 
 def _load_plugins() -> None:
-    from .plugins import load_installed
+    from .plugin_search import any_installed
 
-    load_installed()
+    if any_installed(sys.path):
+        from .plugins import load_installed
+
+        load_installed()
+    else:
+        set_loader(None)
 
 
 set_loader(_load_plugins)  # what they bring is needed when the first text is parsed, or the first model looked up

@@ -7,11 +7,9 @@ plugin is skipped with a warning and a note; it never breaks the program. docs/p
 from __future__ import annotations
 
 import logging
-import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from functools import cache
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
@@ -24,6 +22,7 @@ from .core.plugin_hook import set_loader
 from .core.types import Note
 from .engine.planning.capabilities import Capabilities, Table, capabilities, read_table
 from .errors import ConfigError, ToolspeakError
+from .plugin_search import any_installed
 from .protocols.registry import add_protocol
 
 if TYPE_CHECKING:
@@ -40,9 +39,6 @@ Group: TypeAlias = Literal[
     "toolspeak.upstreams",
 ]
 GROUPS: tuple[Group, ...] = get_args(Group)
-
-_METADATA_SUFFIXES = (".dist-info", ".egg-info")  # suffixes of the folders that contain a distribution's metadata
-_ENTRY_POINTS_FILE = "entry_points.txt"  # file in such a folder that declares entry points
 
 _log = logging.getLogger("toolspeak.plugins")
 #: One thread loads plugins; others wait until the dialects are complete.
@@ -163,7 +159,7 @@ class Plugins:
         return self._entries
 
     def _entry_points(self) -> Iterator[tuple[Plugin, EntryPoint]]:
-        if not _any_installed(sys.path if self._path is None else self._path):
+        if not any_installed(sys.path if self._path is None else self._path):
             return
         from importlib.metadata import distributions
 
@@ -215,7 +211,7 @@ plugins_for = cache(Plugins)
 
 def installed() -> Plugins:
     """Return the plugins that the configuration of this process allows: its environment and files."""
-    if not _any_installed(sys.path):
+    if not any_installed(sys.path):
         return plugins_for("none")
     try:
         return plugins_for(load().load_plugins)
@@ -259,34 +255,6 @@ def _checked(plugin: Plugin, value: Any) -> Any:
     if plugin.group == "toolspeak.protocols":
         add_protocol(plugin.name, value)
     return value
-
-
-def _any_installed(path: Iterable[str]) -> bool:
-    """Whether anything on the path may have plugins. Reading all metadata takes a hundred times as long as this."""
-    return any(map(_may_have_plugins, path))
-
-
-def _may_have_plugins(place: str) -> bool:
-    """Whether a distribution in this folder may declare plugins. Always true for archives, which are not searched."""
-    try:
-        with os.scandir(place or ".") as entries:
-            names = [each.name for each in entries if each.name.endswith(_METADATA_SUFFIXES)]
-    except FileNotFoundError:
-        return False
-    except OSError:  # an archive
-        return True
-    return any(_declares_plugins(os.path.join(place, name, _ENTRY_POINTS_FILE)) for name in names)
-
-
-def _declares_plugins(path: str) -> bool:
-    with suppress(FileNotFoundError, NotADirectoryError):
-        try:
-            with open(path, "rb") as file:
-                data = file.read()
-        except PermissionError:  # the error is reported when the metadata is read
-            return True
-        return any(group.encode() in data for group in GROUPS)
-    return False
 
 
 def _table(value: Any, plugin: Plugin) -> Table:

@@ -124,18 +124,19 @@ def resolve_endpoint(base_url: str, protocol: str) -> tuple[BaseUrl, str]:
 
 def _from_plugin(protocol: str, package: Any) -> Callable[..., Codec]:
     """Return the codec of a plugin's protocol, without its functions (see `protocols.registry`)."""
-    path = package.PATH
+    path: str | Callable[[Request], str] = package.PATH
     optional = ("KEY_HEADER", "KEY_PREFIX", "HEADERS")
     fields = {name.lower(): getattr(package, name) for name in optional if hasattr(package, name)}
     models = getattr(package, "MODELS", None)
     provider = getattr(package, "PROVIDER", protocol)
-    return partial(Codec, provider, path if callable(path) else lambda request: path, model_list=models, **fields)
+    make_path: Callable[[Request], str] = path if callable(path) else lambda request: path
+    return partial(Codec, provider, make_path, model_list=models, **fields)
 
 
 @cache
 def codec(protocol: str) -> Codec:
     make = _CODECS.get(protocol)
-    package = import_module(f"toolspeak.protocols.{protocol}") if make else plugin_protocols().get(protocol)
+    package: Any = import_module(f"toolspeak.protocols.{protocol}") if make else plugin_protocols().get(protocol)
     if not hasattr(package, "encode_request"):
         names = sorted((*_CODECS, *plugin_protocols()))
         raise ConfigError(f"unknown protocol `{protocol}`", hint=f"use one of {', '.join(names)}")

@@ -97,9 +97,8 @@ def client_protocol(name: str, query: bytes = b"") -> ClientProtocol:
 def _plugin_row(plugin: Any) -> _ProtocolRow:
     """Return the row of a plugin's protocol, from the names that it defines (see `protocols.registry`)."""
     names = ("ID_PREFIX", "STREAM_TYPE", "FILLER", "KEEP_ALIVE", "ORDERED")
-    return _ProtocolRow(
-        **{"id_prefix": ""} | {each.lower(): getattr(plugin, each) for each in names if hasattr(plugin, each)}
-    )
+    fields: dict[str, Any] = {name.lower(): getattr(plugin, name) for name in names if hasattr(plugin, name)}
+    return _ProtocolRow(fields.pop("id_prefix", ""), **fields)
 
 
 @cache
