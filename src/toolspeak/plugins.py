@@ -70,7 +70,7 @@ class Plugins:
         self._path = None if path is None else list(path)
         self._entries: list[tuple[Plugin, EntryPoint]] | None = None
         self._tables: list[Table] | None = None
-        self._named: dict[Group, dict[str, Any]] = {}
+        self._groups: dict[Group, dict[str, Any]] = {}
         self._extended: WeakSet[Capabilities] = WeakSet()
         self.notes: list[Note] = []
 
@@ -108,7 +108,7 @@ class Plugins:
     def _extend(self, targets: tuple[Capabilities, Capabilities]) -> None:
         if self._tables is None:
             self.dialects()
-            self.named("toolspeak.protocols")
+            self.load_group("toolspeak.protocols")
             self._tables = []
             for plugin, point in self._allowed("toolspeak.profiles"):
                 table = self._guarded(plugin, lambda plugin=plugin, point=point: _table(_called(point.load()), plugin))
@@ -124,23 +124,23 @@ class Plugins:
 
         An entry point of `toolspeak.upstreams` is a callable that creates an upstream. Its name is the provider name.
         """
-        return self.named("toolspeak.upstreams").get(name)
+        return self.load_group("toolspeak.upstreams").get(name)
 
     def tools(self, name: str) -> list[Any]:
         """Return the tools of a plugin. Raises ConfigError if there is no such plugin.
 
         An entry point of `toolspeak.tools` is a tool or function as an agent takes it, or a list of them.
         """
-        tools = self.named("toolspeak.tools")
+        tools = self.load_group("toolspeak.tools")
         if name not in tools:
             hint = f"installed are {', '.join(tools)}" if tools else "no installed package brings tools"
             raise ConfigError(f"no plugin provides the tools `{name:.64}`", hint=hint)
         return _listed(tools[name])
 
-    def named(self, group: Group) -> Mapping[str, Any]:
+    def load_group(self, group: Group) -> Mapping[str, Any]:
         """Load the plugins of a group, by the names of their entry points."""
-        if group not in self._named:
-            loaded = self._named[group] = {}
+        if group not in self._groups:
+            loaded = self._groups[group] = {}
             for plugin, point in self._allowed(group):
                 if plugin.name in loaded:
                     self._skip(plugin, f"another plugin already provides `{plugin.name}`")
@@ -150,7 +150,7 @@ class Plugins:
                     loaded[plugin.name] = value
                     if group == "toolspeak.upstreams" and Capabilities().provider(plugin.name) is not None:
                         self._note("plugin_replaces", f"{plugin} replaces the built-in provider")  # and gets its keys
-        return self._named[group]
+        return self._groups[group]
 
     def search(self) -> list[tuple[Plugin, EntryPoint]]:
         """Find all installed plugins, allowed or not, without loading them."""

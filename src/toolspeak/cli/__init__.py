@@ -112,7 +112,7 @@ def _plugin_commands() -> dict[str, click.Command]:
 
     return {
         name: each if isinstance(each, click.Command) else click.command(name)(each)
-        for name, each in installed().named("toolspeak.commands").items()
+        for name, each in installed().load_group("toolspeak.commands").items()
         if name not in _COMMANDS
     }
 

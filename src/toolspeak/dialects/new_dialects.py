@@ -60,10 +60,10 @@ def _problems(row: Dialect) -> Iterator[str]:
 
 def _tag_problems(row: Dialect) -> Iterator[str]:
     tables = mark_tables()
-    taken = FIXED_TAGS.union(_TAGS_IN_CALLS, tables.openings, tables.separators)
+    reserved = FIXED_TAGS.union(_TAGS_IN_CALLS, tables.openings, tables.separators)
     ends = [fold_name(end[1:-1]) for each in row.openings for end in each.stops + each.ends if end.startswith("<")]
     for tag in (*row.tags, *row.separators, *(end for end in ends if end not in tables.block_closers)):
-        if tag in taken:
+        if tag in reserved:
             yield f"the tag `<{tag}>` has a meaning already"
     for tag in (*row.tags, *row.separators):
         if fold_name(tag) != tag or set(tag) & set("<> \t="):

@@ -41,8 +41,8 @@ def add_protocol(name: str, codec: Any) -> None:
     missing = [each for each in needed if not callable(getattr(codec, each, None))]
     if missing or not needed:
         raise ConfigError(f"the protocol has no `{missing[0] if missing else 'PATH` or `ROUTES'}`")
-    taken = {route for other in _protocols.values() for route in getattr(other, "ROUTES", ())}
-    wrong = [each for each in routes if _ROUTE(each) is None or each in taken]
+    used_routes = {route for other in _protocols.values() for route in getattr(other, "ROUTES", ())}
+    wrong = [each for each in routes if _ROUTE(each) is None or each in used_routes]
     if wrong:
         raise ConfigError(f"the route `{wrong[0]:.80}` is taken, or is not a path such as `/acme/chat`")
     _protocols[name] = codec
