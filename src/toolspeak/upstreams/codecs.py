@@ -38,7 +38,7 @@ class Codec(msgspec.Struct, frozen=True):
     endings: tuple[str, ...] = ()
     #: Whether one request can ask for several answers.
     several_answers: bool = False
-    #: The path of the list of models, the field with the list, and the field with a model's name.
+    #: See `_MODEL_LISTS`.
     model_list: tuple[str, str, str] | None = None
     #: Decodes an ordinary complete reply faster than `decoder`; returns None for all others.
     decode_reply: Callable[[bytes], list[Event] | None] | None = None
@@ -47,20 +47,9 @@ class Codec(msgspec.Struct, frozen=True):
 #: The codecs without the functions that the package of each protocol provides.
 _CODECS: dict[str, Callable[..., Codec]] = {
     "openai_chat": partial(
-        Codec,
-        "openai",
-        lambda request: "/chat/completions",
-        endings=("/chat/completions",),
-        several_answers=True,
-        model_list=("/models", "data", "id"),
+        Codec, "openai", lambda request: "/chat/completions", endings=("/chat/completions",), several_answers=True
     ),
-    "openai_responses": partial(
-        Codec,
-        "openai",
-        lambda request: "/responses",
-        endings=("/responses",),
-        model_list=("/models", "data", "id"),
-    ),
+    "openai_responses": partial(Codec, "openai", lambda request: "/responses", endings=("/responses",)),
     "anthropic": partial(
         Codec,
         "anthropic",
@@ -70,7 +59,6 @@ _CODECS: dict[str, Callable[..., Codec]] = {
         headers={"anthropic-version": "2023-06-01"},
         version="/v1",
         endings=("/messages",),
-        model_list=("/models?limit=1000", "data", "id"),
     ),
     "gemini": partial(
         Codec,
@@ -81,16 +69,17 @@ _CODECS: dict[str, Callable[..., Codec]] = {
         version="/v1beta",
         endings=("/models",),
         several_answers=True,
-        model_list=("/models?pageSize=1000", "models", "name"),
     ),
     # Under `/v1`, Ollama speaks OpenAI's protocol. Users may have copied that base URL for the same server.
-    "ollama": partial(
-        Codec,
-        "ollama",
-        lambda request: "/api/chat",
-        endings=("/api/chat", "/api", "/v1"),
-        model_list=("/api/tags", "models", "name"),
-    ),
+    "ollama": partial(Codec, "ollama", lambda request: "/api/chat", endings=("/api/chat", "/api", "/v1")),
+}
+#: Maps a protocol to the path of its list of models, the field with the list, and the field with a model's name.
+_MODEL_LISTS = {
+    "openai_chat": ("/models", "data", "id"),
+    "openai_responses": ("/models", "data", "id"),
+    "anthropic": ("/models?limit=1000", "data", "id"),
+    "gemini": ("/models?pageSize=1000", "models", "name"),
+    "ollama": ("/api/tags", "models", "name"),
 }
 #: Path endings of API methods, and the protocol each belongs to.
 _METHODS = {
@@ -127,10 +116,9 @@ def _from_plugin(protocol: str, package: Any) -> Callable[..., Codec]:
     path: str | Callable[[Request], str] = package.PATH
     optional = ("KEY_HEADER", "KEY_PREFIX", "HEADERS")
     fields = {name.lower(): getattr(package, name) for name in optional if hasattr(package, name)}
-    models = getattr(package, "MODELS", None)
     provider = getattr(package, "PROVIDER", protocol)
     make_path: Callable[[Request], str] = path if callable(path) else lambda request: path
-    return partial(Codec, provider, make_path, model_list=models, **fields)
+    return partial(Codec, provider, make_path, **fields)
 
 
 @cache
@@ -146,4 +134,5 @@ def codec(protocol: str) -> Codec:
         decoder=package.ReplyDecoder,
         error=package.decode_error,
         decode_reply=getattr(package, "decode_reply", None),
+        model_list=_MODEL_LISTS.get(protocol) or getattr(package, "MODELS", None),
     )

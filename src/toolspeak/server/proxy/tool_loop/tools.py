@@ -41,7 +41,7 @@ def loops_from(
         state: stores the approved tool definitions of MCP servers.
         variables: the environment; MCP servers get a part of it.
         logins: the folder with OAuth tokens for MCP servers.
-        load_plugins: the plugins that may provide tools. As nobody can approve a call, only read-only ones can run.
+        load_plugins: the plugins that may provide tools. Calls of theirs with side effects are refused.
     """
     loops: dict[str, LoopTools] = {}
     for name, row in rows.items():
