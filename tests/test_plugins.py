@@ -19,7 +19,7 @@ from toolspeak.dialects.registry import DIALECTS
 from toolspeak.engine.planning.capabilities import Capabilities
 from toolspeak.engine.planning.strategy import Settings, strategy
 from toolspeak.plugins import Plugin, Plugins
-from toolspeak.protocols.registry import plugin_protocols
+from toolspeak.protocols import plugin_protocols
 
 pytestmark = pytest.mark.no_cover
 DIALECT = """

@@ -23,7 +23,7 @@ from .core.types import Note
 from .engine.planning.capabilities import Capabilities, Table, capabilities, read_table
 from .errors import ConfigError, ToolspeakError
 from .plugin_search import any_installed
-from .protocols.registry import add_protocol
+from .protocols import add_protocol
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

@@ -50,7 +50,10 @@ OWN = Dialect(
     "nova",
     style=render,
     grammar=read,
-    tags={"nova_call": Opening("nova", stops=("</nova_call>",))},
+    tags={
+        "nova_call": Opening("nova", stops=("</nova_call>",)),
+        "|nova_call|": Opening("nova", stops=("<|nova_end|>",)),
+    },
     result=("<nova_result>\n", "\n</nova_result>"),
 )
 LINE = Dialect(
@@ -203,6 +206,7 @@ def test_own_marks_around_a_known_body(added: Callable[[Dialect], None]):
         ("<nova_call>ping;ping a=1</nova_call>", [("ping", {}), ("ping", {"a": "1"})], set()),
         ("<nova_call>get_weather days=3</nova_call>", [("get_weather", {"days": 3})], None),
         ("<nova_call>get_weather days=</nova_call", [], None),
+        ("<|nova_call|>ping a=1<|nova_end|>", [("ping", {"a": "1"})], set()),
         ("<nova_call></nova_call>", [], set()),
         ("<nova_call>;</nova_call>", [], None),
         ("<nova_call>ping a</nova_call>", [], {"grammar_failed"}),

@@ -15,7 +15,7 @@ import pytest
 from tests.cases import check_each
 from tests.plugin_helpers import run
 from toolspeak.errors import ConfigError
-from toolspeak.protocols.registry import add_protocol, plugin_protocols
+from toolspeak.protocols import add_protocol, plugin_protocols
 
 
 def work(*arguments: Any) -> Any:

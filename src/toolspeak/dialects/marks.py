@@ -18,8 +18,7 @@ from ..core.parsing.tags import MORE, NAMESPACES, Tag, read_head
 from ..core.parsing.tool_index import NAME_PREFIXES, NAME_SUFFIXES, fold_name
 from ..core.plugin_hook import depends_on_dialects
 from ..core.text import NAME_CHARS, NAME_START, TOOL_NAME
-from .call_block import BlockReader
-from .grammar_calls import GrammarReader
+from .call_block import BlockReader, GrammarReader
 from .json_calls import ROLES
 from .mark_tables import (
     COMMENT,

@@ -86,9 +86,9 @@ def _text_problems(row: Dialect) -> Iterator[str]:
             yield f"the info string `{info}` must be in small letters, with single spaces"
 
 
-def _ambiguous(row: Dialect) -> Iterator[str]:
-    for stops in {each.stops for each in row.openings}:
-        yield from (stop for stop in stops for other in stops if stop != other and other.startswith(stop))
+def _ambiguous(row: Dialect) -> list[str]:
+    stops = [(stop, other) for each in row.openings for stop in each.stops for other in each.stops]
+    return [stop for stop, other in stops if stop != other and other.startswith(stop)]
 
 
 def _check_calls(dialect: str) -> None:

@@ -13,7 +13,7 @@ from ..engine.planning.capabilities import Capabilities, capabilities
 from ..engine.prompting.nonces import nonces_of
 from ..errors import ConfigError, ToolspeakError, UsageError
 from ..plugins import Plugins
-from ..protocols.registry import plugin_protocols
+from ..protocols import plugin_protocols
 from ..upstreams.base import Upstream, shorten
 from ..upstreams.function import FunctionUpstream, ModelFunction
 from ..upstreams.http.retry import Retry

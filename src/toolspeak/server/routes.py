@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from ..core.types import JSONValue
-from ..protocols.registry import plugin_protocols
+from ..protocols import plugin_protocols
 from .access.auth import Level
 
 

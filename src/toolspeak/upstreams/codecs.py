@@ -10,7 +10,7 @@ import msgspec
 from ..core.events import Event, Failure
 from ..core.types import Note, Request
 from ..errors import ConfigError
-from ..protocols.registry import plugin_protocols
+from ..protocols import plugin_protocols
 from ..protocols.shared.reply_decoder import BaseReplyDecoder
 from .http.address import BaseUrl, ends_with_version, parse_base_url, without_ending
 
@@ -112,7 +112,7 @@ def resolve_endpoint(base_url: str, protocol: str) -> tuple[BaseUrl, str]:
 
 
 def _from_plugin(protocol: str, package: Any) -> Callable[..., Codec]:
-    """Return the codec of a plugin's protocol, without its functions (see `protocols.registry`)."""
+    """Return the codec of a plugin's protocol, without its functions (see `toolspeak.protocols`)."""
     path: str | Callable[[Request], str] = package.PATH
     optional = ("KEY_HEADER", "KEY_PREFIX", "HEADERS")
     fields = {name.lower(): getattr(package, name) for name in optional if hasattr(package, name)}

@@ -11,7 +11,7 @@ import msgspec
 from ...core.events import Event
 from ...core.types import JSONObject, JSONValue, Note, Request
 from ...errors import NotKeptError, ToolspeakError
-from ...protocols.registry import plugin_protocols
+from ...protocols import plugin_protocols
 from ...protocols.shared.fields import to_line
 from ...runtime.turn import AnyTurn
 
@@ -95,7 +95,7 @@ def client_protocol(name: str, query: bytes = b"") -> ClientProtocol:
 
 
 def _plugin_row(plugin: Any) -> _ProtocolRow:
-    """Return the row of a plugin's protocol, from the names that it defines (see `protocols.registry`)."""
+    """Return the row of a plugin's protocol, from the names that it defines (see `toolspeak.protocols`)."""
     names = ("ID_PREFIX", "STREAM_TYPE", "FILLER", "KEEP_ALIVE", "ORDERED")
     fields: dict[str, Any] = {name.lower(): getattr(plugin, name) for name in names if hasattr(plugin, name)}
     return _ProtocolRow(fields.pop("id_prefix", ""), **fields)
