@@ -1,10 +1,10 @@
 """The dialect `acme`: the name of the tool and one argument a line, between tags.
 
-    <acme_call>
-    get_weather
-    city = "Paris"
-    days = 3
-    </acme_call>
+<acme_call>
+get_weather
+city = "Paris"
+days = 3
+</acme_call>
 """
 
 import json
