@@ -12,10 +12,14 @@ from pathlib import Path
 import pytest
 
 from toolspeak import Tool, ToolCall, parse, render_calls
+from toolspeak import plugins as plugins_module
+from toolspeak.core.plugin_hook import set_loader
+from toolspeak.dialects import registry
 from toolspeak.dialects.registry import DIALECTS
 from toolspeak.engine.planning.capabilities import Capabilities
 from toolspeak.engine.planning.strategy import Settings, strategy
 from toolspeak.plugins import Plugin, Plugins
+from toolspeak.protocols import plugin_protocols
 
 pytestmark = pytest.mark.no_cover
 DIALECT = """
@@ -29,7 +33,15 @@ Install = Callable[..., Path]
 
 def found_by(plugins: Plugins) -> tuple[Plugin, ...]:
     """Every installed plugin, allowed or not."""
-    return tuple(plugin for plugin, _ in plugins._search())  # pyright: ignore[reportPrivateUsage]
+    return tuple(plugin for plugin, _ in plugins.search())
+
+
+def forget_plugins() -> None:
+    """Forget what has been found and loaded, as in a fresh process."""
+    plugins_module._added.clear()  # pyright: ignore[reportPrivateUsage]
+    plugin_protocols().clear()
+    plugins_module.plugins_for.cache_clear()
+    set_loader(None)
 
 
 @pytest.fixture
@@ -39,6 +51,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
     site.mkdir()
     monkeypatch.syspath_prepend(str(site))
     before = set(DIALECTS)
+    forget_plugins()
 
     def install(name: str, code: str, points: dict[str, str], version: str = "1.0") -> Path:
         module = name.replace("-", "_").lower()
@@ -57,7 +70,8 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
 
     yield install
     for name in set(DIALECTS) - before:
-        del DIALECTS[name]
+        registry.remove(name)
+    forget_plugins()
 
 
 def notes(plugins: Plugins) -> list[str]:

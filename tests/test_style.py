@@ -33,7 +33,7 @@ FILLERS = frozenset(
     "things this value values was x y".split()
 )
 #: Modules whose names users import.
-PUBLIC = ("__init__.py", "errors.py", "types.py")
+PUBLIC = ("__init__.py", "errors.py", "plugin_api.py", "types.py")
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 SCOPES = (*FUNCTIONS, ast.ClassDef, ast.Lambda)
 

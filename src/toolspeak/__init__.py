@@ -13,8 +13,11 @@
 Names are loaded on first use, so importing the package takes almost no time.
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
+
+from .core.plugin_hook import set_loader
 
 if TYPE_CHECKING:
     from .agent import Agent, AsyncAgent
@@ -120,6 +123,20 @@ _HOMES = {
     ".upstreams.scripted": "Scripted",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
+
+
+def _load_plugins() -> None:
+    from .plugin_search import any_installed
+
+    if any_installed(sys.path):
+        from .plugins import load_installed
+
+        load_installed()
+    else:
+        set_loader(None)
+
+
+set_loader(_load_plugins)  # what they bring is needed when the first text is parsed, or the first model looked up
 
 
 def __getattr__(name: str) -> object:

@@ -12,7 +12,7 @@ import math
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator, Mapping
-from functools import cache, lru_cache, partial, wraps
+from functools import lru_cache, partial, wraps
 from inspect import signature
 from typing import Any, Concatenate, ParamSpec, Self, Unpack, cast
 
@@ -27,7 +27,7 @@ from .engine.planning.strategy import Settings
 from .engine.turn.trace import TracedReply
 from .errors import ModelError, UpstreamTimeout, UsageError
 from .key_value import SharedState, State
-from .plugins import Plugins
+from .plugins import plugins_for
 from .runtime.model_resolution import InterpreterModel, Model, resolve_interpreter, resolve_model
 from .runtime.options import SETTINGS, SettingOptions, TurnOptions, list_options, split_options
 from .runtime.probe_cache import ProbeStore, StoredProbe
@@ -245,7 +245,7 @@ class AsyncClient:
         config = config if config is not None else load()
         own = checked_templates(templates)
         known = known or capabilities()
-        plugins = _plugins(config.load_plugins)
+        plugins = plugins_for(config.load_plugins)
         plugins.extend(known)
         known.configure(*config.overrides())
         sending = (headers, None if max_retries is None else _retry(max_retries))
@@ -405,10 +405,6 @@ def _memory(config: Config) -> State:
     """Open the memory of a client. A library should not write files unasked, so only a configured file is used."""
     names = {setting.name for setting in config.effective_settings() if setting.value}
     return config.memory() if "store" in names or "state_file" not in names else config.state()
-
-
-#: Finds the installed plugins. Cached, because they do not change while a program runs.
-_plugins = cache(Plugins)
 
 
 def _seconds(timeout: float | None) -> float | None:

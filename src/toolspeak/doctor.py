@@ -22,7 +22,7 @@ from .engine.planning.capabilities import Capabilities
 from .engine.planning.strategy import PLAN_TEXTS, Settings, Strategy, strategy
 from .errors import ToolspeakError, UpstreamError, UsageError
 from .key_value import MemoryState
-from .plugins import Plugins
+from .plugins import Plugins, plugins_for
 from .runtime.model_resolution import ResolvedModel, codec_of, resolve_model
 from .runtime.turn import error_after
 from .runtime.turn_factory import TurnFactory
@@ -91,7 +91,7 @@ def doctor_targets(
 ) -> list[DoctorTarget]:
     """Return the configured upstreams, or the one given by URL or name. Raises UsageError if one is invalid."""
     known = Capabilities()
-    plugins = Plugins(config.load_plugins)
+    plugins = plugins_for(config.load_plugins)
     plugins.extend(known)
     known.configure(*config.overrides())
     names = config.upstream_names() if not upstream else () if "://" in upstream else (upstream,)

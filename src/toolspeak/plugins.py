@@ -1,38 +1,52 @@
-"""Plugins: dialects, upstreams and profiles from other installed packages.
+"""Plugins: dialects, profiles, protocols, upstreams, tools and commands from other installed packages.
 
 A package declares its plugins as entry points. They are loaded on first use, if the configuration allows them. A broken
-plugin is skipped with a warning and a note; it never breaks the program.
+plugin is skipped with a warning and a note; it never breaks the program. docs/plugins.md says what plugins may rely on.
 """
 
 from __future__ import annotations
 
 import logging
-import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from functools import cache
+from threading import RLock
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 from weakref import WeakSet
 
 import msgspec
 
-from .core.types import Note, Tool, ToolCall
+from .config import load
+from .core.plugin_hook import set_loader
+from .core.types import Note
 from .engine.planning.capabilities import Capabilities, Table, capabilities, read_table
-from .errors import ConfigError
+from .errors import ConfigError, ToolspeakError
+from .plugin_search import any_installed
+from .protocols import add_protocol
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
     from .dialects.registry import Dialect
 
-Group: TypeAlias = Literal["toolspeak.dialects", "toolspeak.upstreams", "toolspeak.profiles"]
-GROUPS: tuple[Group, ...] = ("toolspeak.dialects", "toolspeak.upstreams", "toolspeak.profiles")
-
-_METADATA_SUFFIXES = (".dist-info", ".egg-info")  # suffixes of the folders that contain a distribution's metadata
-_ENTRY_POINTS_FILE = "entry_points.txt"  # file in such a folder that declares entry points
+Group: TypeAlias = Literal[
+    "toolspeak.commands",
+    "toolspeak.dialects",
+    "toolspeak.profiles",
+    "toolspeak.protocols",
+    "toolspeak.tools",
+    "toolspeak.upstreams",
+]
+GROUPS: tuple[Group, ...] = get_args(Group)
 
 _log = logging.getLogger("toolspeak.plugins")
+#: One thread loads plugins; others wait until the dialects are complete.
+_LOCK = RLock()
+#: What is being loaded. Code of a plugin that uses toolspeak meanwhile sees what has been loaded so far.
+_loading: list[Plugins] = []
+#: The dialects that plugins have added, because dialects belong to the process.
+_added: dict[Plugin, list[Dialect]] = {}
 
 
 class Plugin(msgspec.Struct, frozen=True):
@@ -43,6 +57,9 @@ class Plugin(msgspec.Struct, frozen=True):
     value: str  # the object to load, as `module:attribute`
     allowed: bool
 
+    def __str__(self) -> str:
+        return f"plugin `{self.name}` of `{self.distribution}`"
+
 
 class Plugins:
     """Finds and loads installed plugins. `allow` is `Config.load_plugins`, `path` replaces `sys.path`."""
@@ -52,8 +69,8 @@ class Plugins:
         self._names = {_normalized(name) for name in allow.split(",") if name.strip()}
         self._path = None if path is None else list(path)
         self._entries: list[tuple[Plugin, EntryPoint]] | None = None
-        self._upstreams: dict[str, Callable[..., Any]] | None = None
-        self._dialects: dict[str, Dialect] | None = None
+        self._tables: list[Table] | None = None
+        self._groups: dict[Group, dict[str, Any]] = {}
         self._extended: WeakSet[Capabilities] = WeakSet()
         self.notes: list[Note] = []
 
@@ -62,56 +79,87 @@ class Plugins:
 
         An entry point of `toolspeak.dialects` is a `Dialect`, a list of them, or a function that returns either.
         """
-        if self._dialects is None:
-            self._dialects = {}
-            for plugin, value in self._loaded("toolspeak.dialects"):
-                for row in cast(list[Any], value) if isinstance(value, list | tuple) else [value]:
-                    self._guarded(plugin, lambda row=row: self._add_dialect(row))
-        return self._dialects
+        rows: list[Dialect] = []
+        for plugin, point in self._allowed("toolspeak.dialects"):
+            if plugin not in _added:
+                _added[plugin] = []
+                for row in _listed(self._guarded(plugin, lambda point=point: _called(point.load()))):
+                    self._guarded(plugin, lambda row=row, plugin=plugin: _added[plugin].append(_new_dialect(row)))
+            rows += _added[plugin]
+        return {row.name: row for row in rows}
+
+    def extend(self, target: Capabilities | None = None) -> None:
+        """Add dialects, protocols and profiles of plugins. Profiles take precedence over the built-in ones.
+
+        An entry point of `toolspeak.profiles` is a mapping or TOML text in the format of `profiles.toml`, or a function
+        that returns either. Dialects are loaded first, because profiles refer to them. `target` is extended as well as
+        the profiles of the process.
+        """
+        with _LOCK:
+            if _loading:
+                return
+            _loading.append(self)
+            try:
+                self._extend((capabilities(), target or capabilities()))
+            finally:
+                _loading.clear()
+                set_loader(None)
+
+    def _extend(self, targets: tuple[Capabilities, Capabilities]) -> None:
+        if self._tables is None:
+            self.dialects()
+            self.load_group("toolspeak.protocols")
+            self._tables = []
+            for plugin, point in self._allowed("toolspeak.profiles"):
+                table = self._guarded(plugin, lambda plugin=plugin, point=point: _table(_called(point.load()), plugin))
+                self._tables += [] if table is None else [table]
+        for target in targets:
+            if target not in self._extended:
+                self._extended.add(target)
+                for table in self._tables:
+                    target.extend(table)
 
     def upstream(self, name: str) -> Callable[..., Any] | None:
         """Return the upstream factory of a plugin for this provider, if there is one.
 
         An entry point of `toolspeak.upstreams` is a callable that creates an upstream. Its name is the provider name.
         """
-        if self._upstreams is None:
-            self._upstreams = {}
-            for plugin, value in self._loaded("toolspeak.upstreams", call=False):
-                if not callable(value):
-                    self._skip(plugin, f"a {type(value).__name__} is not an upstream factory")
-                elif plugin.name in self._upstreams:
-                    self._skip(plugin, f"another plugin already provides `{plugin.name}`")
-                else:
-                    self._upstreams[plugin.name] = value
-                    if Capabilities().provider(plugin.name) is not None:  # the plugin receives the provider's keys
-                        about = f"plugin `{plugin.name}` of `{plugin.distribution}`"
-                        self._note("plugin_replaces", f"{about} replaces the built-in provider")
-        return self._upstreams.get(name)
+        return self.load_group("toolspeak.upstreams").get(name)
 
-    def extend(self, target: Capabilities | None = None) -> None:
-        """Add the profiles of plugins, which take precedence over the built-in ones.
+    def tools(self, name: str) -> list[Any]:
+        """Return the tools of a plugin. Raises ConfigError if there is no such plugin.
 
-        An entry point of `toolspeak.profiles` is a mapping or TOML text in the format of `profiles.toml`, or a function
-        that returns either. Dialects are loaded first, because profiles refer to them.
+        An entry point of `toolspeak.tools` is a tool or function as an agent takes it, or a list of them.
         """
-        target = target or capabilities()
-        if target in self._extended:
-            return
-        self._extended.add(target)
-        self.dialects()
-        for plugin, value in self._loaded("toolspeak.profiles"):
-            table = self._guarded(plugin, lambda value=value, plugin=plugin: _table(value, plugin))
-            if table is not None:
-                target.extend(table)
+        tools = self.load_group("toolspeak.tools")
+        if name not in tools:
+            hint = f"installed are {', '.join(tools)}" if tools else "no installed package brings tools"
+            raise ConfigError(f"no plugin provides the tools `{name:.64}`", hint=hint)
+        return _listed(tools[name])
 
-    def _search(self) -> list[tuple[Plugin, EntryPoint]]:
+    def load_group(self, group: Group) -> Mapping[str, Any]:
+        """Load the plugins of a group, by the names of their entry points."""
+        if group not in self._groups:
+            loaded = self._groups[group] = {}
+            for plugin, point in self._allowed(group):
+                if plugin.name in loaded:
+                    self._skip(plugin, f"another plugin already provides `{plugin.name}`")
+                    continue
+                value = self._guarded(plugin, lambda plugin=plugin, point=point: _checked(plugin, point.load()))
+                if value is not None:
+                    loaded[plugin.name] = value
+                    if group == "toolspeak.upstreams" and Capabilities().provider(plugin.name) is not None:
+                        self._note("plugin_replaces", f"{plugin} replaces the built-in provider")  # and gets its keys
+        return self._groups[group]
+
+    def search(self) -> list[tuple[Plugin, EntryPoint]]:
+        """Find all installed plugins, allowed or not, without loading them."""
         if self._entries is None:
             self._entries = sorted(self._entry_points(), key=lambda entry: (entry[0].group, entry[0].name))
         return self._entries
 
     def _entry_points(self) -> Iterator[tuple[Plugin, EntryPoint]]:
-        # Most distributions have no plugins. Reading all metadata takes a hundred times as long as this check.
-        if not any(map(_may_have_plugins, sys.path if self._path is None else self._path)):
+        if not any_installed(sys.path if self._path is None else self._path):
             return
         from importlib.metadata import distributions
 
@@ -138,19 +186,8 @@ class Plugins:
             return self._allow == "all"
         return _normalized(distribution) in self._names
 
-    def _loaded(self, group: Group, *, call: bool = True) -> Iterator[tuple[Plugin, Any]]:
-        """Load the entry points of a group. Functions are called, and their return value is used."""
-        for plugin, point in self._search():
-            if plugin.group != group or not plugin.allowed:
-                continue
-
-            def value(point: EntryPoint = point) -> Any:
-                loaded = point.load()
-                return loaded() if call and callable(loaded) else loaded
-
-            result = self._guarded(plugin, value)
-            if result is not None:
-                yield plugin, result
+    def _allowed(self, group: Group) -> list[tuple[Plugin, EntryPoint]]:
+        return [(plugin, point) for plugin, point in self.search() if plugin.group == group and plugin.allowed]
 
     def _guarded(self, plugin: Plugin, work: Callable[[], Any]) -> Any:
         """Run a plugin's code. If it fails in any way, skip the plugin and return None."""
@@ -160,63 +197,64 @@ class Plugins:
             self._skip(plugin, _one_line(error))
             return None
 
-    def _add_dialect(self, row: Any) -> None:
-        from .dialects.registry import DIALECTS, Dialect
-
-        if not isinstance(row, Dialect):
-            raise ConfigError(f"a {type(row).__name__} is not a dialect")
-        if row.name in DIALECTS or row.name in ("", "auto"):
-            raise ConfigError(f"a dialect named `{row.name}` already exists")
-        DIALECTS[row.name] = row
-        try:
-            _check_round_trip(row.name)
-        except Exception:
-            del DIALECTS[row.name]
-            raise
-        cast("dict[str, Dialect]", self._dialects)[row.name] = row
-
     def _skip(self, plugin: Plugin, why: str) -> None:
-        self._note("plugin_left_out", f"plugin `{plugin.name}` of `{plugin.distribution}` was skipped: {why}")
+        self._note("plugin_left_out", f"{plugin} was skipped: {why}")
 
     def _note(self, code: str, detail: str) -> None:
         self.notes.append(Note(code, detail))
         _log.warning("%s", detail)
 
 
-def _check_round_trip(dialect: str) -> None:
-    """Check that a dialect can parse what it renders, so a broken one fails here rather than during a request."""
-    from .dialects.registry import render_calls
-    from .parsing import parse
-
-    call = ToolCall("example", {"text": "a word"})
-    text = render_calls(dialect, [call])
-    tool = Tool("example", parameters={"type": "object", "properties": {"text": {"type": "string"}}})
-    parsed = parse(text, [tool], dialect=dialect).calls
-    if [(each.name, each.arguments) for each in parsed] != [(call.name, call.arguments)]:
-        raise ConfigError(f"dialect `{dialect}` cannot parse what it renders")
+#: The plugins that a configuration allows. Cached, because what is installed does not change while a program runs.
+plugins_for = cache(Plugins)
 
 
-def _may_have_plugins(place: str) -> bool:
-    """Whether a distribution in this folder may declare plugins. Always true for archives, which are not searched."""
+def installed() -> Plugins:
+    """Return the plugins that the configuration of this process allows: its environment and files."""
+    if not any_installed(sys.path):
+        return plugins_for("none")
     try:
-        with os.scandir(place or ".") as entries:
-            names = [each.name for each in entries if each.name.endswith(_METADATA_SUFFIXES)]
-    except FileNotFoundError:
-        return False
-    except OSError:  # an archive
-        return True
-    return any(_declares_plugins(os.path.join(place, name, _ENTRY_POINTS_FILE)) for name in names)
+        return plugins_for(load().load_plugins)
+    except ToolspeakError as error:
+        _log.warning("no plugins are loaded, because the configuration cannot be read: %s", _one_line(error))
+        return plugins_for("none")
 
 
-def _declares_plugins(path: str) -> bool:
-    with suppress(FileNotFoundError, NotADirectoryError):
-        try:
-            with open(path, "rb") as file:
-                data = file.read()
-        except PermissionError:  # the error is reported when the metadata is read
-            return True
-        return any(group.encode() in data for group in GROUPS)
-    return False
+def load_installed() -> None:
+    """Add the dialects, protocols and profiles that the configuration of this process allows."""
+    with _LOCK:
+        if not _loading:
+            installed().extend()
+
+
+def _called(value: Any) -> Any:
+    return value() if callable(value) else value
+
+
+def _listed(value: Any) -> list[Any]:
+    if isinstance(value, list | tuple):
+        return list(cast("Iterable[Any]", value))
+    return [] if value is None else [value]
+
+
+def _new_dialect(row: Any) -> Dialect:
+    from .dialects.new_dialects import add_checked
+    from .dialects.registry import Dialect
+
+    if not isinstance(row, Dialect):
+        raise ConfigError(f"a {type(row).__name__} is not a dialect")
+    add_checked(row)
+    return row
+
+
+def _checked(plugin: Plugin, value: Any) -> Any:
+    if plugin.group == "toolspeak.upstreams" and not callable(value):
+        raise ConfigError(f"a {type(value).__name__} is not an upstream factory")
+    if plugin.group == "toolspeak.commands" and not callable(value):
+        raise ConfigError(f"a {type(value).__name__} is not a command")
+    if plugin.group == "toolspeak.protocols":
+        add_protocol(plugin.name, value)
+    return value
 
 
 def _table(value: Any, plugin: Plugin) -> Table:
@@ -226,7 +264,8 @@ def _table(value: Any, plugin: Plugin) -> Table:
 
 
 def _one_line(error: BaseException) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())[:300]
+    text = f"{error.args[0]}" if isinstance(error, ToolspeakError) else f"{type(error).__name__}: {error}"
+    return " ".join(text.split())[:300]
 
 
 def _normalized(name: str) -> str:

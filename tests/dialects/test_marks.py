@@ -13,7 +13,7 @@ from toolspeak.core.parsing.context import ParseContext
 from toolspeak.core.parsing.dialect_interface import NONE
 from toolspeak.core.parsing.tags import MORE
 from toolspeak.core.types import Tool
-from toolspeak.dialects.mark_tables import LINES, LITERALS, OPENINGS
+from toolspeak.dialects.mark_tables import mark_tables
 from toolspeak.dialects.marks import Marks, place_finder
 from toolspeak.dialects.tag_names import LONE_NAME_TAGS
 
@@ -34,17 +34,22 @@ SPECIAL = {
 
 
 @pytest.mark.requirement("B3")
-@check_each("name", sorted(OPENINGS.keys() - SPECIAL))
+@check_each("name", sorted(mark_tables().openings.keys() - SPECIAL))
 def test_every_tag_opens_a_call(name: str):
     reply = parse(f"<{name}>{PING}", TOOLS)
     assert [(call.name, call.arguments) for call in reply.calls] == [("ping", {"a": 1})]
     assert reply.text == ""
-    assert reply.candidates[0].dialect == OPENINGS[name].dialect
+    assert reply.candidates[0].dialect == mark_tables().openings[name].dialect
 
 
 @pytest.mark.requirement("B3")
 @check_each(
-    "mark", [mark for mark, (_, opening) in LITERALS.items() if opening is not None and opening.dialect != "react"]
+    "mark",
+    [
+        mark
+        for mark, (_, opening) in mark_tables().literals.items()
+        if opening is not None and opening.dialect != "react"
+    ],
 )
 def test_every_literal_opens_a_call(mark: str):
     reply = parse(mark + PING, TOOLS)
@@ -497,12 +502,12 @@ def at(text: str) -> int | None:
     return None if found is None else found.start()
 
 
-@check_each("mark", sorted(LITERALS))
+@check_each("mark", sorted(mark_tables().literals))
 def test_every_beginning_of_a_literal_mark_is_a_place_where_the_text_ends(mark: str):
     assert [at("a " + mark[:length]) for length in range(1, len(mark) + 1)] == [2] * len(mark)
 
 
-@check_each("word", sorted({*LINES, "call:f{", "ping(", "ping {", "Action k7:"}))
+@check_each("word", sorted({*mark_tables().lines, "call:f{", "ping(", "ping {", "Action k7:"}))
 def test_every_beginning_of_a_line_mark_makes_its_line_break_a_place(word: str):
     assert [at("a\n  " + word[:length]) for length in range(len(word) + 1)] == [1] * (len(word) + 1)
     assert at("a " + word.rstrip("[{(\n")) is None, "in the middle of a line it is nothing"

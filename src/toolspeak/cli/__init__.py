@@ -106,6 +106,17 @@ def _command(name: str, table: _Table) -> click.Command:
     return _Group(name, commands, **texts)
 
 
+def _plugin_commands() -> dict[str, click.Command]:
+    """Return the commands of plugins. They cannot replace a built-in one."""
+    from ..plugins import installed
+
+    return {
+        name: each if isinstance(each, click.Command) else click.command(name)(each)
+        for name, each in installed().load_group("toolspeak.commands").items()
+        if name not in _COMMANDS
+    }
+
+
 def _format_epilog(self: click.Command, ctx: click.Context, formatter: click.HelpFormatter) -> None:
     """Write an epilog with its lists as they are. An example that is too long goes on after a backslash."""
     for paragraph in (self.epilog or "").strip().split("\n\n"):
@@ -149,16 +160,21 @@ class _MainGroup(_Group):
     """The commands by section. Reports click's errors in toolspeak's style."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
+        return [*_COMMANDS, *_plugin_commands()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        return _command(cmd_name, _COMMANDS[cmd_name]) if cmd_name in _COMMANDS else None
+        if cmd_name in _COMMANDS:
+            return _command(cmd_name, _COMMANDS[cmd_name])
+        return _plugin_commands().get(cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         width = max(map(len, _COMMANDS))
         for title, section in _SECTIONS.items():
             with formatter.section(title):
                 formatter.write_dl([(f"{name:<{width}}", texts["summary"]) for name, texts in section.items()])
+        if commands := _plugin_commands():
+            with formatter.section("From plugins"):
+                formatter.write_dl([(f"{name:<{width}}", each.get_short_help_str()) for name, each in commands.items()])
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
         # click would not go below 50 columns, and a terminal then cuts words.

@@ -185,6 +185,7 @@ async def agent_kit(
     from ..engine.rounds.call_checks import is_read_only
     from ..tools.approval import Approval
     from ..tools.final_output import FinalOutput
+    from ..tools.other_forms import plugin_tools
     from ..tools.wrappers import cut_short
 
     mode = _approval_mode(options, config)
@@ -195,6 +196,7 @@ async def agent_kit(
         groups = _tool_groups(options.tools)
         notes: list[str] = []
         tools = list(_local_tools(groups, options.workdir, yes, notes))
+        tools += plugin_tools(sorted(groups), config.load_plugins)
         if options.mcp_config:
             tools += await _mcp_tools(stack, config, options.mcp_config, notes)
         if mode == "read-only":
@@ -213,7 +215,7 @@ def _approval_mode(options: CommandOptions, config: Config) -> ApprovalMode:
 
 def _tool_groups(names: str) -> set[str]:
     groups = {word.strip() for word in names.split(",")} - {"", "none"}
-    unknown = sorted(groups - set(_GROUPS))
+    unknown = sorted(each for each in groups - set(_GROUPS) if not each.startswith("plugin:"))
     if unknown:
         raise UsageError(f"unknown tool group `{unknown[0]}`", hint=suggestion(unknown[0], (*_GROUPS, "none")))
     return groups
@@ -237,7 +239,7 @@ def _local_tools(groups: set[str], workdir: str, yes: bool, notes: list[str]) ->
     from ..tools.files import file_tools
     from ..tools.shell import Shell
 
-    if not groups:
+    if groups.isdisjoint(_GROUPS):
         return
     folder = Path(workdir).expanduser()
     # The agent has already asked for approval before it journals the call, so the shell must not ask again.

@@ -16,7 +16,7 @@ from ..config.sources import SettingKey, check_file, user_file
 from ..config.values import SECRETS
 from ..core.text import system_reason
 from ..errors import ConfigError, UsageError
-from ..plugins import Plugins
+from ..plugins import plugins_for
 from ._io import CliError, clean, echo, read_text, usage_errors, write_json
 
 #: The first table, with the comment lines before it. The table may be a comment itself.
@@ -126,7 +126,7 @@ def write_config(path: Path, text: str) -> None:
 def load_config(flags: Mapping[str, Any] | None = None) -> Config:
     """Load the configuration and its plugins. Print their notes on stderr."""
     config = load(flags)
-    plugins = Plugins(config.load_plugins)
+    plugins = plugins_for(config.load_plugins)
     plugins.extend()
     print_notes(note.detail for note in (*config.notes, *plugins.notes))
     return config

@@ -17,7 +17,7 @@ from ..engine.planning.capabilities import capabilities
 from ..engine.planning.probe_questions import ProbeAnswer, ProbeQuestion
 from ..engine.planning.probe_results import ProbeResult
 from ..errors import ToolspeakError
-from ..plugins import Plugins
+from ..plugins import plugins_for
 from ..runtime.learning import UseStore
 from ..runtime.model_resolution import ResolvedModel, resolve_model
 from ..runtime.probe_cache import ProbeStore, StoredProbe, apply_result, probe_target
@@ -46,7 +46,7 @@ def command(model: str, base_url: str, refresh: bool, full: bool, forget: bool, 
         if not model and not config.model:
             raise CliError("missing model", hint="write PROVIDER:MODEL, or use --list")
         capabilities().configure(*config.overrides())
-        reached = resolve_model(model or config.model, base_url, "", config, Plugins(config.load_plugins))
+        reached = resolve_model(model or config.model, base_url, "", config, plugins_for(config.load_plugins))
         if forget:
             there = store.forget(probe_target(reached))
             UseStore(store.state, store.clock).forget(probe_target(reached))

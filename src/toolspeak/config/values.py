@@ -169,7 +169,7 @@ class ServerToolsRow(msgspec.Struct, frozen=True):
     """Fields of `[server_tools.NAME]`: tools that the proxy itself runs, for clients with certain keys."""
 
     keys: tuple[str, ...] = ()  # names of the keys whose requests may use these tools
-    #: Tools to offer: `files` (read, list, search), `files.write`, `shell` or `mcp:SERVER`.
+    #: Tools to offer: `files` (read, list, search), `files.write`, `shell`, `mcp:SERVER` or `plugin:NAME`.
     tools: tuple[str, ...] = ()
     #: The working directory for file tools and the shell, which cannot access your other files.
     workdir: str = ""

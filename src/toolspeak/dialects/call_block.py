@@ -7,18 +7,22 @@ import re
 
 import msgspec
 
+from ..core.json_repair.containers import MAX_SIZE
 from ..core.json_repair.lookahead import LOOKAHEAD, always_matching, skip_spaces
 from ..core.parsing.acceptance import Evidence
+from ..core.parsing.arguments import to_json
 from ..core.parsing.call_builder import CallBuilder
 from ..core.parsing.context import ParseContext
 from ..core.parsing.dialect_interface import REST_OF_ANSWER, Opening, Progress
 from ..core.parsing.fast_paths import FastPath
-from ..core.parsing.tags import MORE, Tag, fold_name, lex_tag
+from ..core.parsing.tags import MORE, Tag, lex_tag
 from ..core.text import NAME_CHARS, NAME_START, TOOL_NAME
+from ..core.types import JSONObject, ToolCall
 from .body_grammars import MAX_SIGNATURE, BlockContext, Body, skip_nonce, word_for_nonce
+from .dialect import Grammar
 from .json_calls import JsonCalls, read_whole
+from .mark_tables import mark_tables
 from .named_calls import NamedCall
-from .registry import FORMATS
 from .tag_calls import TagCalls
 from .tag_names import BLOCK_TAGS, CALL_TAGS, META_TAGS, NOISE, REASONING_TAGS
 from .tag_parameters import call_name
@@ -41,24 +45,10 @@ _FENCE = re.compile(r"`{3,6}[a-z]{0,12}").match
 _LIST_OF_CALLS = re.compile(rf"\[\s{{0,64}}({TOOL_NAME})\(").match
 _LIST_PARTIAL = re.compile(rf"\[\s{{0,64}}(?:{TOOL_NAME})?").match
 _LIST_OF_OBJECTS = re.compile(r"\[\s{0,64}[{\[\]\"']").match
-#: Tags that are ignored inside a block.
-_SKIPPED = frozenset(tag for row in FORMATS.values() for tag in row.separators)
+#: Where a block ends whose opening has no closing mark.
+_LINE_END = ("\n",)
 #: Call format by opening bracket.
 _GRAMMARS = {"{": "object", "[": "list"}
-_IS_TOKEN = re.compile(r"<[^/].*>").fullmatch
-#: Special tokens that close a block: those that end calls in some dialect, and those that end messages.
-BLOCK_CLOSERS = frozenset(
-    {
-        *(
-            fold_name(end[1:-1])
-            for row in FORMATS.values()
-            for opening in row.openings
-            for end in opening.stops + opening.ends
-            if _IS_TOKEN(end)
-        ),
-        *("|end_message|", "|call|", "|im_end|", "|end_of_sentence|"),
-    }
-)
 
 
 class BlockReader:
@@ -386,11 +376,11 @@ class BlockReader:
         closing = buf.startswith("/", at + 1)
         if name in REASONING_TAGS:
             return self._leave(pos) if closing else self._skip_element(buf, name, at, tag.end, _MAX_REASONING, final)
-        if name in _SKIPPED and not (closing and self._calls):
+        if name in mark_tables().separators and not (closing and self._calls):
             return tag.end
         if name in META_TAGS and not (closing or self._calls or self._block.context.knows(name)):
             return self._skip_element(buf, name, tag.end, tag.end, LOOKAHEAD, final)
-        if tag.kind == "close" or name in BLOCK_CLOSERS:
+        if tag.kind == "close" or name in mark_tables().block_closers:
             return self._closing_tag(tag)
         if self._opening.wrapper == "weak":
             return self._leave(pos)
@@ -467,3 +457,71 @@ def _object_ahead(buf: str, at: int, final: bool) -> bool | None:
 def _grammar(char: str) -> str:
     """Return the call format that begins with `char`; empty for tags, closing marks and decoration."""
     return _GRAMMARS.get(char, "word" if char.isalpha() or char in "_$" else "")
+
+
+# ---- grammars of plugins
+
+
+class GrammarReader(BlockReader):
+    """Reads a block whose text is in the own grammar of its dialect. Marks and the nonce are read as in any block."""
+
+    def __init__(self, opening: Opening, context: ParseContext, evidence: Evidence, grammar: Grammar) -> None:
+        super().__init__(opening, context, evidence)
+        self._read = grammar
+
+    def _dispatch(self, buf: str, pos: int, at: int, final: bool) -> int:
+        return self._leave(pos) if self._calls else self._begin(_GrammarBody(self._block, self._read), at)
+
+
+class _GrammarBody(Body):
+    """Collects the text up to the closing mark, and takes the calls that the grammar finds in it."""
+
+    def __init__(self, block: BlockContext, read: Grammar) -> None:
+        super().__init__(block)
+        stops = block.stops or _LINE_END
+        self._stop = re.compile("|".join(map(re.escape, stops))).search
+        self._held = max(map(len, stops)) - 1  # characters that may be the beginning of a closing mark
+        self._read = read
+        self._parts: list[str] = []
+        self._room = MAX_SIZE
+
+    def _step(self, buf: str, pos: int, final: bool) -> int:
+        stop = self._stop(buf, pos)
+        end = stop.start() if stop is not None else len(buf) if final else max(pos, len(buf) - self._held)
+        if end - pos > self._room:
+            self.state = "failed"
+            return pos + self._room
+        self._room -= end - pos
+        self._parts.append(buf[pos:end])
+        if stop is not None:
+            self._take("".join(self._parts))
+        elif end == pos:
+            return MORE
+        return end
+
+    def finish(self) -> None:
+        """Fail: without its closing mark, the last value may be cut. Only a line may end with the answer."""
+        if self.block.stops or self.block.context.cut:
+            self.state = "failed"
+        else:
+            self._take("".join(self._parts))
+
+    def _take(self, text: str) -> None:
+        try:
+            calls = [(call.name, _as_json(call)) for call in self._read(text)]
+        except Exception as error:
+            detail = f"the grammar of dialect `{self.block.evidence.dialect}` raised {type(error).__name__}"
+            self.block.context.note("grammar_failed", detail)
+            calls = []
+        self.state = "done" if calls else "failed"
+        for name, arguments in calls:
+            builder = self.block.builder()
+            if self.block.context.full or not builder.take_name(name):
+                self.block.vain = True
+                return
+            builder.take_values(arguments)
+
+
+def _as_json(call: ToolCall) -> JSONObject:
+    """Return the arguments as plain JSON. Raises an exception if they are none."""
+    return msgspec.json.decode(to_json(call.arguments), type=dict[str, object])

@@ -1,7 +1,7 @@
 """What a dialect is: the marks that open its calls, how calls and results are rendered, and examples."""
 
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Callable, Sequence
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -30,6 +30,9 @@ Form = Literal[
     "signed_action",
     "named_fence",
 ]
+
+#: Reads the calls in the text between the marks; an empty list if the text is none.
+Grammar: TypeAlias = Callable[[str], Sequence[ToolCall]]
 
 
 class Dialect(msgspec.Struct, frozen=True):
@@ -64,6 +67,9 @@ class Dialect(msgspec.Struct, frozen=True):
     forms: dict[Form, Opening] = {}
     #: Tags inside a block that are ignored.
     separators: frozenset[str] = frozenset()
+    #: Reads the text between an opening and its `stops`, or the end of the line without them. For formats that
+    #: `BlockReader` does not know. It gets the text without the marks and the nonce, once it is complete.
+    grammar: Grammar | None = None
     #: Reads a block after one of the openings. None: `BlockReader`, which reads calls in any form.
     reader: Callable[[Opening, ParseContext, Evidence], Reader] | None = None
     #: Texts in which models of these families write `EXAMPLE`. Those of our own dialects stand beside their tests.

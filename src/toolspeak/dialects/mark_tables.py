@@ -3,43 +3,25 @@
 Tag names are normalized (see `core.parsing.tags`). `marks` looks them up.
 """
 
+import re
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import TypeVar
 
 from ..core.parsing.dialect_interface import Opening, Role
-from .call_block import BLOCK_CLOSERS
-from .dialect import Form
-from .registry import FORMATS
-from .tag_names import CALL_TAGS, NOISE
+from ..core.parsing.tags import fold_name
+from ..core.plugin_hook import depends_on_dialects
+from .dialect import Dialect, Form
+from .registry import all_formats
+from .tag_names import ANSWER_ENDS, CALL_TAGS, NOISE, RESULTS
 
 _Place = TypeVar("_Place", bound=str)
+_Marks = dict[str, tuple[Role, Opening | None]]
+#: Marks are indexed by their first three characters (fewer at the end of the text), so one lookup rejects most text.
+LOOK = 3
+MarksByFirst = dict[str, list[tuple[str, Role, Opening | None, int]]]
 
-
-def _merge(tables: Iterable[Mapping[_Place, Opening]]) -> dict[_Place, Opening]:
-    return {mark: opening for table in tables for mark, opening in table.items()}
-
-
-def _roles(openings: Mapping[str, Opening]) -> dict[str, tuple[Role, Opening | None]]:
-    return {mark: ("open", opening) for mark, opening in openings.items()}
-
-
-# ---- openings of the dialects
-
-#: Tags that open a call block.
-OPENINGS = _merge(row.tags for row in FORMATS.values())
-#: Openings that are recognised by their form.
-FORMS: dict[Form, Opening] = _merge(row.forms for row in FORMATS.values())
-#: Readers of blocks other than the common one, by the name of the opening.
-READERS = {
-    opening.dialect: row.reader for row in FORMATS.values() for opening in row.openings if row.reader is not None
-}
-_FENCES = _merge(row.fences for row in FORMATS.values())
-#: Info strings of code fences that contain calls.
-ACTION_FENCES = {info: opening for info, opening in _FENCES.items() if opening.wrapper == "strong"}
-#: Info strings of code fences that may contain calls.
-JSON_FENCES = {info: opening for info, opening in _FENCES.items() if opening.wrapper == "weak"}
-
-# ---- other tags
+# ---- tags that belong to no dialect
 
 #: Marks around reasoning.
 THINKING = frozenset(
@@ -63,14 +45,15 @@ EXAMPLES = frozenset({"example", "examples", "sample", "samples", "pre", "html",
 OTHERS: dict[str, Role] = {**dict.fromkeys(NOISE_TAGS, "noise"), **dict.fromkeys(EXAMPLES, "example")}
 #: Parts of a call in Kimi K3's format. Outside a call they are text.
 LONG_PARTS = frozenset({"|open|argument", "|close|argument", "|close|call", "|close|tools"})
-CLOSING_TAGS = frozenset({*OPENINGS, *CALL_TAGS}) | BLOCK_CLOSERS
+#: Tags with a fixed meaning, whatever the dialects are.
+FIXED_TAGS = THINKING | ENDS.keys() | OTHERS.keys() | LONG_PARTS | RESULTS | ANSWER_ENDS | CALL_TAGS | {FIRST}
+_IS_TOKEN = re.compile(r"<[^/].*>").fullmatch
+#: Special tokens that end messages, and therefore any block.
+_MESSAGE_ENDS = frozenset({"|end_message|", "|call|", "|im_end|", "|end_of_sentence|"})
 
+# ---- other marks that belong to no dialect
 
-# ---- other marks
-
-#: Marks that count anywhere in the text.
-LITERALS: dict[str, tuple[Role, Opening | None]] = {
-    **_roles(_merge(row.literals for row in FORMATS.values())),
+_LITERALS: _Marks = {
     "[THINK]": ("think", None),
     **dict.fromkeys(("[/THINK]", "[BEGIN FINAL RESPONSE]"), ("think_end", None)),
     **dict.fromkeys(("[TOOL_RESULTS]", "[TOOL_RESULT]", "✿RESULT✿"), ("result", None)),
@@ -86,9 +69,7 @@ TOOL_RESULT:|[Tool result|[Tool Result
     .replace("\n", "|")
     .split("|")
 )
-#: Marks that count only at the start of a line.
-LINES: dict[str, tuple[Role, Opening | None]] = {
-    **_roles(_merge(row.lines for row in FORMATS.values())),
+_LINES: _Marks = {
     "Final Answer:": ("final", None),
     "**Final Answer:**": ("final", None),
     **dict.fromkeys(("def ", "function ", "fn ", "func ", "import ", "if __name__", "#!/"), ("definition", None)),
@@ -98,3 +79,68 @@ LINES: dict[str, tuple[Role, Opening | None]] = {
 RESULT_FENCES = frozenset(
     {"json result", "result", "tool_result", "tool_response", "tool_output", "tool_outputs", "output"}
 )
+
+
+# ---- the marks of the dialects
+
+
+class MarkTables:
+    """The marks of these dialects, together with those that belong to none."""
+
+    def __init__(self, rows: Iterable[Dialect]) -> None:
+        rows = tuple(rows)
+        #: Tags that open a call block.
+        self.openings = _merge(row.tags for row in rows)
+        #: Openings that are recognised by their form.
+        self.forms: dict[Form, Opening] = _merge(row.forms for row in rows)
+        fences = _merge(row.fences for row in rows)
+        #: Info strings of code fences that contain calls, and of those that may contain calls.
+        self.action_fences = {info: opening for info, opening in fences.items() if opening.wrapper == "strong"}
+        self.json_fences = {info: opening for info, opening in fences.items() if opening.wrapper == "weak"}
+        #: Marks that count anywhere in the text, and those that count only at the start of a line.
+        self.literals = {**_roles(_merge(row.literals for row in rows)), **_LITERALS}
+        self.lines = {**_roles(_merge(row.lines for row in rows)), **_LINES}
+        self.literals_by_first, self.lines_by_first = _by_first(self.literals), _by_first(self.lines)
+        self.longest = max(map(len, (*self.literals, *self.lines)))
+        #: The dialects that read their blocks themselves, by the names of their openings.
+        self.owners = {each.dialect: row for row in rows if row.reader or row.grammar for each in row.openings}
+        #: Tags that are ignored inside a block.
+        self.separators = frozenset(tag for row in rows for tag in row.separators)
+        #: Tags around tool results, which only the caller may write.
+        self.results = RESULTS.union(tag for row in rows if (tag := result_tag(row)))
+        ends = (end for row in rows for opening in row.openings for end in opening.stops + opening.ends)
+        #: Special tokens that close a block: those that end calls in some dialect, and those that end messages.
+        self.block_closers = _MESSAGE_ENDS.union(fold_name(end[1:-1]) for end in ends if _IS_TOKEN(end))
+        self.closing_tags = self.block_closers.union(self.openings, CALL_TAGS)
+
+
+def result_tag(row: Dialect) -> str:
+    """Return the name of the tag that begins a result in this dialect; empty if it is no tag."""
+    mark = row.result[0].strip()
+    return fold_name(mark[1:-1]) if _IS_TOKEN(mark) else ""
+
+
+def _merge(tables: Iterable[Mapping[_Place, Opening]]) -> dict[_Place, Opening]:
+    return {mark: opening for table in tables for mark, opening in table.items()}
+
+
+def _roles(openings: Mapping[str, Opening]) -> _Marks:
+    return {mark: ("open", opening) for mark, opening in openings.items()}
+
+
+def _by_first(table: _Marks) -> MarksByFirst:
+    """Index marks, with their lengths. A mark comes before its own prefixes."""
+    by_first: MarksByFirst = {}
+    for mark in sorted(table, key=len, reverse=True):
+        role, opening = table[mark]
+        length = len(mark) - (opening.overlap if opening is not None else 0)
+        for prefix in (mark[:1], mark[:2], mark[:LOOK]):
+            by_first.setdefault(prefix, []).append((mark, role, opening, length))
+    return by_first
+
+
+@depends_on_dialects
+@cache
+def mark_tables() -> MarkTables:
+    """Return the marks of all dialects."""
+    return MarkTables(all_formats().values())

@@ -16,30 +16,27 @@ from ..core.parsing.context import ParseContext
 from ..core.parsing.dialect_interface import NONE, Opening, Reader, Role
 from ..core.parsing.tags import MORE, NAMESPACES, Tag, read_head
 from ..core.parsing.tool_index import NAME_PREFIXES, NAME_SUFFIXES, fold_name
+from ..core.plugin_hook import depends_on_dialects
 from ..core.text import NAME_CHARS, NAME_START, TOOL_NAME
-from .call_block import BLOCK_CLOSERS, BlockReader
+from .call_block import BlockReader, GrammarReader
 from .json_calls import ROLES
 from .mark_tables import (
-    ACTION_FENCES,
-    CLOSING_TAGS,
     COMMENT,
     ENDS,
     EXAMPLES,
     FIRST,
-    FORMS,
-    JSON_FENCES,
-    LINES,
-    LITERALS,
+    FIXED_TAGS,
     LONG_PARTS,
-    OPENINGS,
+    LOOK,
     OTHERS,
-    READERS,
     RESULT_FENCES,
     THINKING,
     THINKING_LABELS,
+    MarksByFirst,
+    mark_tables,
 )
 from .named_calls import clean_name
-from .tag_names import ANSWER_ENDS, RESULTS
+from .tag_names import ANSWER_ENDS
 from .tag_parameters import call_name
 
 #: The mark in `>>>name`, on a separate line: a message to a tool or to `all`. Before a space it is a Python prompt.
@@ -75,26 +72,6 @@ _MARK_NAMES = frozenset({"mark", "nonce"})
 _AROUND_MARK = "\"'“”()[]{}#,.;*"
 _MARK = re.compile(r"[\w-]{1,32}").fullmatch
 
-#: Marks are indexed by their first three characters (fewer at the end of the text), so one lookup rejects most text.
-_LOOK = 3
-_ByFirst = dict[str, list[tuple[str, Role, Opening | None, int]]]
-
-
-def _by_first(table: dict[str, tuple[Role, Opening | None]]) -> _ByFirst:
-    """Index marks, with their lengths. A mark comes before its own prefixes."""
-    by_first: _ByFirst = {}
-    for mark in sorted(table, key=len, reverse=True):
-        role, opening = table[mark]
-        length = len(mark) - (opening.overlap if opening is not None else 0)
-        for prefix in (mark[:1], mark[:2], mark[:_LOOK]):
-            by_first.setdefault(prefix, []).append((mark, role, opening, length))
-    return by_first
-
-
-_LITERALS_BY_FIRST = _by_first(LITERALS)
-_LINES_BY_FIRST = _by_first(LINES)
-_LONGEST = max(map(len, (*LITERALS, *LINES)))
-
 _LINE_WORD = rf"(?:{NAME_START}|\$)[{NAME_CHARS}$.:-]{{0,199}}"
 _WORD = re.compile(_LINE_WORD).match
 _KEY = rf"\{{\s{{0,64}}[\"'“”]?({TOOL_NAME})[\"'“”]?\s{{0,16}}[:=]"
@@ -113,17 +90,21 @@ _MAX_MEANINGS = 1024
 _MAX_NAME_BYTES = 256 * 1024
 
 
+@depends_on_dialects
 @cache
 def _place(calls: bool) -> Callable[[str, int], re.Match[str] | None]:
     """Compile the pattern on first use, because compiling is slow. `Action ` without a colon may precede a nonce."""
-    return place_finder(LITERALS, (*LINES, _TO_FUNCTION, "call:", "Action ", "**Action") if calls else LINES, calls)
+    tables = mark_tables()
+    words = (*tables.lines, _TO_FUNCTION, "call:", "Action ", "**Action") if calls else tables.lines
+    return place_finder(tables.literals, words, calls)
 
 
+@depends_on_dialects
 @bounded_cache(_MAX_NAME_BYTES)
 def _tag_names(tools: frozenset[str]) -> list[str]:
     """Return the names of all marks, sorted. Cached, because the tools rarely change."""
-    marks = {*OPENINGS, *THINKING, *ENDS, *RESULTS, *OTHERS, *CLOSING_TAGS, *ANSWER_ENDS, *LONG_PARTS, *NAMESPACES}
-    return sorted({*marks, *tools, FIRST, COMMENT, "｜", "/"})
+    marks = FIXED_TAGS.union(mark_tables().closing_tags, mark_tables().results, NAMESPACES)
+    return sorted({*marks, *tools, COMMENT, "｜", "/"})
 
 
 @bounded_cache(_MAX_NAME_BYTES)
@@ -133,10 +114,11 @@ def _folded_names(tools: frozenset[str]) -> list[str]:
     return sorted(before + name + after for name in names for before in ("", *NAME_PREFIXES) for after in NAME_SUFFIXES)
 
 
+@depends_on_dialects
 @bounded_cache(_MAX_NAME_BYTES)
 def _line_words(tools: frozenset[str]) -> list[str]:
     """Return all words that may be a mark at the start of a line, sorted."""
-    return sorted({*LINES, *tools, "call:"})
+    return sorted({*mark_tables().lines, *tools, "call:"})
 
 
 #: Patterns for the text after the first character of a mark. A bare object is `{`, a key and a colon. A bare list is
@@ -205,6 +187,7 @@ class Marks:
         self._context = context
         self._only = only
         self._asked = asked if only is None else only
+        self._tables = mark_tables()
         self.place = _place(calls=True)
         self._tools = context.names
         self._offered = context.tools is not None
@@ -240,9 +223,9 @@ class Marks:
         opening = self._opening(name)
         if opening is not None:
             return "open", opening
-        if name in RESULTS:
+        if name in self._tables.results:
             return "result", None
-        if name in BLOCK_CLOSERS or name in LONG_PARTS:
+        if name in self._tables.block_closers or name in LONG_PARTS:
             return "closer", None
         if name == FIRST:
             return "first", None
@@ -250,9 +233,9 @@ class Marks:
 
     def _closer(self, name: str) -> tuple[Role, None] | None:
         """Return the meaning of a closing tag."""
-        if name in CLOSING_TAGS or self._is_tool(name) or name == FIRST:
+        if name in self._tables.closing_tags or self._is_tool(name) or name == FIRST:
             return "closer", None
-        return ("example_end", None) if name in EXAMPLES or name in RESULTS else None
+        return ("example_end", None) if name in EXAMPLES or name in self._tables.results else None
 
     def meaning(self, head: str) -> tuple[Role, Opening | None] | None:
         """Return the meaning of a tag. `head` is its text from `<` to the name."""
@@ -265,10 +248,10 @@ class Marks:
             return meaning
 
     def _opening(self, name: str) -> Opening | None:
-        opening = OPENINGS.get(name)
+        opening = self._tables.openings.get(name)
         is_tool = self._is_tool(name) if opening is None else opening.tool_first and name in self._tools
         if is_tool:
-            opening = msgspec.structs.replace(FORMS["tool_tag"], stops=(f"</{name}>",))
+            opening = msgspec.structs.replace(self._tables.forms["tool_tag"], stops=(f"</{name}>",))
         return opening if self._counts(opening) else None
 
     def may_become_tag(self, name: str) -> bool:
@@ -287,15 +270,15 @@ class Marks:
         """Look up the literal mark at `pos`. Returns its role, opening and length, or NONE or MORE."""
         if buf[pos] == _TO[0]:
             return self._recipient(buf, pos, final)
-        if buf[pos : pos + _LOOK] not in _LITERALS_BY_FIRST:
+        if buf[pos : pos + LOOK] not in self._tables.literals_by_first:
             return NONE
-        return self._find(_LITERALS_BY_FIRST, buf, pos, final)
+        return self._find(self._tables.literals_by_first, buf, pos, final)
 
-    def _find(self, table: _ByFirst, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
+    def _find(self, table: MarksByFirst, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
         """Look up the mark at `pos` in a table."""
-        rest = buf[pos : pos + _LONGEST]
+        rest = buf[pos : pos + self._tables.longest]
         is_partial = False
-        for mark, role, opening, length in table[rest[:_LOOK]]:
+        for mark, role, opening, length in table[rest[:LOOK]]:
             if rest.startswith(mark):
                 if is_partial and not final:
                     return MORE  # it may be the beginning of a longer mark
@@ -306,8 +289,8 @@ class Marks:
     def line(self, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
         """Look up the mark at the start of a line: a fixed word, or a tool name followed by arguments."""
         match = NONE
-        if buf[pos : pos + _LOOK] in _LINES_BY_FIRST:
-            match = self._find(_LINES_BY_FIRST, buf, pos, final)
+        if buf[pos : pos + LOOK] in self._tables.lines_by_first:
+            match = self._find(self._tables.lines_by_first, buf, pos, final)
         if match == NONE and self._nonce is not None:
             match = self._signed_action(buf, pos, final)
         if match == NONE and buf[pos] in "[c" and self._tools:
@@ -334,7 +317,7 @@ class Marks:
             return MORE if is_partial else NONE
         if not is_exact and window[0] != "(" and not after.group().lstrip().startswith(("{", "[")):
             return NONE  # in another spelling, a word may begin a sentence
-        opening = FORMS["named_call"]
+        opening = self._tables.forms["named_call"]
         return ("open", opening, 0) if self._counts(opening) else NONE
 
     def _named_request(self, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
@@ -344,7 +327,7 @@ class Marks:
         if request is None:
             is_partial = not final and len(window) < _WINDOW and _NAMED_REQUEST_PARTIAL(window) is not None
             return MORE if is_partial else NONE
-        opening = FORMS["named_request"]
+        opening = self._tables.forms["named_request"]
         if not self._is_tool(request[1]) or not self._counts(opening):
             return NONE
         stops = (*opening.stops, f"[/{request[1]}]")
@@ -357,7 +340,7 @@ class Marks:
         if message is None:
             begins = _MESSAGE_PARTIAL(window) is not None or _TO_FUNCTION.startswith(window)
             return MORE if begins and not final and len(window) < _WINDOW else NONE
-        opening = FORMS["message"]
+        opening = self._tables.forms["message"]
         if not self._is_tool(message[1]) or not self._counts(opening):
             return NONE
         return "open", msgspec.structs.replace(opening, name=message[1]), message.end()
@@ -367,7 +350,7 @@ class Marks:
         window = buf[pos : pos + _WINDOW]
         action = _SIGNED_ACTION(window)
         if action is not None:
-            opening = FORMS["signed_action"]
+            opening = self._tables.forms["signed_action"]
             return ("open", opening, action.end()) if self._counts(opening) else NONE
         is_partial = not final and len(window) < _WINDOW and _SIGNED_ACTION_PARTIAL(window) is not None
         return MORE if is_partial else NONE
@@ -383,7 +366,7 @@ class Marks:
         is_known = self._context.knows(recipient[1])
         if is_known is not True and recipient[1] == _ALL_RECIPIENTS:
             return "noise", None, recipient.end() - pos
-        opening = FORMS["recipient"]
+        opening = self._tables.forms["recipient"]
         return NONE if is_known is False or not self._counts(opening) else ("open", opening, len(_TO))
 
     # ---- fences
@@ -401,7 +384,9 @@ class Marks:
         if mark == nonce:
             return words
         # A fence with a miscopied nonce is still a call block, just without the nonce.
-        miscopied = _MARK(mark) is not None and _fold_info(words) in ACTION_FENCES and _FENCE_NAME(info) is None
+        miscopied = (
+            _MARK(mark) is not None and _fold_info(words) in self._tables.action_fences and _FENCE_NAME(info) is None
+        )
         return words if miscopied else info
 
     def fence(self, info: str, marks: str) -> Opening | None:
@@ -429,22 +414,25 @@ class Marks:
         if key is None:
             return MORE if not final and len(buf) - pos < _WINDOW and _FIRST_KEY_PARTIAL(buf, pos) else NONE
         if key[1] in ROLES:
-            return FORMS["object"]
-        return FORMS["keyed_object"] if self._is_tool(key[1]) else NONE
+            return self._tables.forms["object"]
+        return self._tables.forms["keyed_object"] if self._is_tool(key[1]) else NONE
 
     def _bare_list(self, buf: str, pos: int, final: bool) -> Opening | int:
         first = _LIST(buf, pos, pos + _WINDOW)
         if first is None:
             return MORE if not final and len(buf) - pos < _WINDOW and _LIST_PARTIAL(buf, pos) else NONE
         if first[1] is not None:
-            return FORMS["object"] if first[1] in ROLES else NONE
-        return NONE if self._offered and not self._is_tool(first[2]) else FORMS["python_list"]
+            return self._tables.forms["object"] if first[1] in ROLES else NONE
+        return NONE if self._offered and not self._is_tool(first[2]) else self._tables.forms["python_list"]
 
     # ---- readers
 
     def reader(self, opening: Opening, context: ParseContext, evidence: Evidence) -> Reader:
         """Create a reader for the block after this opening."""
-        return READERS.get(opening.dialect, BlockReader)(opening, context, evidence)
+        owner = self._tables.owners.get(opening.dialect)
+        if owner is not None and owner.grammar is not None:
+            return GrammarReader(opening, context, evidence, owner.grammar)
+        return ((owner and owner.reader) or BlockReader)(opening, context, evidence)
 
 
 def _fold_info(info: str) -> str:
@@ -460,12 +448,14 @@ def _signed(info: str) -> tuple[str, str]:
     return " ".join(words), last.strip(_AROUND_MARK)
 
 
+@depends_on_dialects
 @lru_cache(maxsize=64)
 def _fence_opening(info: str, marks: str) -> Opening | None:
-    opening = ACTION_FENCES.get(_fold_info(info)) or JSON_FENCES.get(info)
+    tables = mark_tables()
+    opening = tables.action_fences.get(_fold_info(info)) or tables.json_fences.get(info)
     name = _FENCE_NAME(info)
     if opening is None and name is not None:
-        opening = msgspec.structs.replace(FORMS["named_fence"], name=name.group(1))
+        opening = msgspec.structs.replace(tables.forms["named_fence"], name=name.group(1))
     return None if opening is None else msgspec.structs.replace(opening, stops=(marks,))
 
 

@@ -1,13 +1,14 @@
 """Dialect registry: collects the dialects in `formats.toml` and in `formats`, and renders calls and results."""
 
 import pkgutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
 import msgspec
 
 from ..core.parsing.dialect_interface import Opening
+from ..core.plugin_hook import dialects_changed, load_plugins
 from ..core.types import JSONObject, ToolCall, is_object
 from ..errors import UnknownDialectError
 from . import formats
@@ -41,14 +42,47 @@ def _from_table(name: str, fields: JSONObject) -> Dialect:
     return Dialect(name, **fields)
 
 
-#: All formats, including those that are only read.
+#: All formats, including those that are only read. Use `all_formats`, unless plugins do not matter.
 FORMATS: dict[str, Dialect] = {row.name: row for row in sorted(_load(), key=lambda row: (row.rank, row.name))}
-#: The selectable dialects. The parser accepts many more variants.
+#: The selectable dialects. The parser accepts many more variants. Use `dialects`, unless plugins do not matter.
 DIALECTS: dict[str, Dialect] = {name: row for name, row in FORMATS.items() if row.style is not None}
 
 
+def all_formats() -> Mapping[str, Dialect]:
+    """Return all formats, including those of plugins."""
+    load_plugins()
+    return FORMATS
+
+
+def dialects() -> Mapping[str, Dialect]:
+    """Return the selectable dialects, including those of plugins."""
+    load_plugins()
+    return DIALECTS
+
+
+#: The dialects that plugins have added.
+_ADDED: dict[str, Dialect] = {}
+
+
+def added_dialects() -> tuple[Dialect, ...]:
+    """Return the dialects of plugins."""
+    return tuple(_ADDED.values())
+
+
+def add(row: Dialect) -> None:
+    """Add the dialect of a plugin. Its name must be new."""
+    FORMATS[row.name] = DIALECTS[row.name] = _ADDED[row.name] = row
+    dialects_changed()
+
+
+def remove(name: str) -> None:
+    """Remove the dialect of a plugin."""
+    del FORMATS[name], DIALECTS[name], _ADDED[name]
+    dialects_changed()
+
+
 def dialect(name: str) -> Dialect:
-    row = DIALECTS.get(name)
+    row = DIALECTS.get(name) or dialects().get(name)
     if row is None:
         raise UnknownDialectError(f"unknown dialect `{name}`", hint=f"use auto or one of {', '.join(DIALECTS)}")
     return row

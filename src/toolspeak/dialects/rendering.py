@@ -11,6 +11,7 @@ from functools import cache, lru_cache
 from typing import TypeAlias
 
 from ..core.parsing.arguments import to_json
+from ..core.plugin_hook import depends_on_dialects
 from ..core.types import JSONObject, JSONValue, ToolCall, is_array, is_object
 from .tag_names import BLOCK_TAGS, CALL_TAGS, CONTAINER_TAGS, NAME_TAGS, NOISE, PARAMETER_TAGS
 
@@ -252,12 +253,13 @@ def _tool_tags(call: ToolCall, nonce: str | None) -> str:
     return f"{with_nonce(f'<{call.name}>', nonce)}\n{children}</{call.name}>"
 
 
+@depends_on_dialects
 @cache
 def _reserved_names() -> frozenset[str]:
     """Return the tags with a fixed meaning, which a tool with the same name cannot use."""
-    from .mark_tables import OPENINGS, THINKING  # which are made from the dialects
+    from .mark_tables import THINKING, mark_tables  # which are made from the dialects
 
-    return frozenset({*OPENINGS, *THINKING, *NAME_TAGS, *PARAMETER_TAGS})
+    return THINKING.union(mark_tables().openings, NAME_TAGS, PARAMETER_TAGS)
 
 
 def _tool_use_parts(call: ToolCall) -> str:

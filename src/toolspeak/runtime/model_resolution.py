@@ -13,6 +13,7 @@ from ..engine.planning.capabilities import Capabilities, capabilities
 from ..engine.prompting.nonces import nonces_of
 from ..errors import ConfigError, ToolspeakError, UsageError
 from ..plugins import Plugins
+from ..protocols import plugin_protocols
 from ..upstreams.base import Upstream, shorten
 from ..upstreams.function import FunctionUpstream, ModelFunction
 from ..upstreams.http.retry import Retry
@@ -178,7 +179,7 @@ class InterpreterModel:
 
 def codec_of(protocol: str) -> str:
     """Return the name of the codec module for a protocol."""
-    if protocol not in _PROTOCOLS:
-        hint = f"use one of {', '.join(_PROTOCOLS)}; `openai` works with every OpenAI-compatible service"
+    if protocol not in _PROTOCOLS and protocol not in (others := plugin_protocols()):
+        hint = f"use one of {', '.join((*_PROTOCOLS, *others))}; `openai` works with every OpenAI-compatible service"
         raise UsageError(f"unknown protocol `{protocol}`", hint=hint)
     return "openai_chat" if protocol == "openai" else protocol

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from ..core.types import JSONValue
+from ..protocols import plugin_protocols
 from .access.auth import Level
 
 
@@ -85,7 +86,7 @@ def find_route(method: str, path: str) -> Route | None:
     route = _TABLE.get((method, path))
     if route is None and method == "POST":
         route = _gemini(path)
-    return route or _match_pattern(method, path)
+    return route or _match_pattern(method, path) or (_of_plugin(path) if method == "POST" else None)
 
 
 #: Pages whose path OpenAI and Gemini share, and the headers that identify Gemini's clients.
@@ -125,6 +126,14 @@ def _gemini(path: str) -> Route | None:
         return Route(page="gemini_count", fields={"model": model})
     if action in _GEMINI_ACTIONS:
         return Route(client_protocol="gemini", fields={"model": model, "stream": _GEMINI_ACTIONS[action]})
+    return None
+
+
+def _of_plugin(path: str) -> Route | None:
+    """Match a path that belongs to the protocol of a plugin."""
+    for name, protocol in plugin_protocols().items():
+        if path in getattr(protocol, "ROUTES", ()):
+            return Route(client_protocol=name)
     return None
 
 

@@ -12,6 +12,7 @@ import msgspec
 
 from ..core.types import JSONObject, JSONValue, Tool, is_array, is_object, tools_from
 from ..errors import UsageError
+from ..plugins import plugins_for
 from .base import CallContext, Executable, ToolOutput
 from .functions import FunctionTool, output_of
 from .threads import in_thread
@@ -92,6 +93,17 @@ def executable(source: Any, *, offered_only: bool = False) -> Executable:
         raise UsageError(f"a `{type(cast('object', source)).__name__}` only describes a tool and cannot run", hint=hint)
     hint = "pass a Python function, a pydantic model, a dict, or a tool of toolspeak, LangChain, pydantic-ai or MCP"
     raise UsageError(f"a `{type(source).__name__}` is not a tool", hint=hint)
+
+
+#: Prefix of the name of a plugin whose tools are offered, in commands and in `[server_tools]`.
+PLUGIN = "plugin:"
+
+
+def plugin_tools(names: Iterable[str], load_plugins: str) -> list[Executable]:
+    """Return the tools of the plugins `plugin:NAME`. Raises ConfigError if one is not installed or not allowed."""
+    plugins = plugins_for(load_plugins)
+    listed = (each for name in names if name.startswith(PLUGIN) for each in plugins.tools(name.removeprefix(PLUGIN)))
+    return [executable(each) for each in listed]
 
 
 class OtherTool(msgspec.Struct, frozen=True):

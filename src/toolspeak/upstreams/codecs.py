@@ -3,12 +3,14 @@
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from importlib import import_module
+from typing import Any
 
 import msgspec
 
 from ..core.events import Event, Failure
 from ..core.types import Note, Request
 from ..errors import ConfigError
+from ..protocols import plugin_protocols
 from ..protocols.shared.reply_decoder import BaseReplyDecoder
 from .http.address import BaseUrl, ends_with_version, parse_base_url, without_ending
 
@@ -36,6 +38,8 @@ class Codec(msgspec.Struct, frozen=True):
     endings: tuple[str, ...] = ()
     #: Whether one request can ask for several answers.
     several_answers: bool = False
+    #: See `_MODEL_LISTS`.
+    model_list: tuple[str, str, str] | None = None
     #: Decodes an ordinary complete reply faster than `decoder`; returns None for all others.
     decode_reply: Callable[[bytes], list[Event] | None] | None = None
 
@@ -69,6 +73,14 @@ _CODECS: dict[str, Callable[..., Codec]] = {
     # Under `/v1`, Ollama speaks OpenAI's protocol. Users may have copied that base URL for the same server.
     "ollama": partial(Codec, "ollama", lambda request: "/api/chat", endings=("/api/chat", "/api", "/v1")),
 }
+#: Maps a protocol to the path of its list of models, the field with the list, and the field with a model's name.
+_MODEL_LISTS = {
+    "openai_chat": ("/models", "data", "id"),
+    "openai_responses": ("/models", "data", "id"),
+    "anthropic": ("/models?limit=1000", "data", "id"),
+    "gemini": ("/models?pageSize=1000", "models", "name"),
+    "ollama": ("/api/tags", "models", "name"),
+}
 #: Path endings of API methods, and the protocol each belongs to.
 _METHODS = {
     "/chat/completions": "openai_chat",
@@ -99,16 +111,28 @@ def resolve_endpoint(base_url: str, protocol: str) -> tuple[BaseUrl, str]:
     return base, "" if ends_with_version(base) else row.version
 
 
+def _from_plugin(protocol: str, package: Any) -> Callable[..., Codec]:
+    """Return the codec of a plugin's protocol, without its functions (see `toolspeak.protocols`)."""
+    path: str | Callable[[Request], str] = package.PATH
+    optional = ("KEY_HEADER", "KEY_PREFIX", "HEADERS")
+    fields = {name.lower(): getattr(package, name) for name in optional if hasattr(package, name)}
+    provider = getattr(package, "PROVIDER", protocol)
+    make_path: Callable[[Request], str] = path if callable(path) else lambda request: path
+    return partial(Codec, provider, make_path, **fields)
+
+
 @cache
 def codec(protocol: str) -> Codec:
     make = _CODECS.get(protocol)
-    if make is None:
-        raise ConfigError(f"unknown protocol `{protocol}`", hint=f"use one of {', '.join(sorted(_CODECS))}")
-    package = import_module(f"toolspeak.protocols.{protocol}")
-    return make(
+    package: Any = import_module(f"toolspeak.protocols.{protocol}") if make else plugin_protocols().get(protocol)
+    if not hasattr(package, "encode_request"):
+        names = sorted((*_CODECS, *plugin_protocols()))
+        raise ConfigError(f"unknown protocol `{protocol}`", hint=f"use one of {', '.join(names)}")
+    return (make or _from_plugin(protocol, package))(
         encode=package.encode_request,
         notes=package.request_notes,
         decoder=package.ReplyDecoder,
         error=package.decode_error,
         decode_reply=getattr(package, "decode_reply", None),
+        model_list=_MODEL_LISTS.get(protocol) or getattr(package, "MODELS", None),
     )

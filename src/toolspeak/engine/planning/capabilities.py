@@ -221,10 +221,10 @@ def check_fields(
 
 def _check_dialect(name: str, where: str) -> None:
     # Imported here because the registry loads all dialects, and a turn without tools needs none.
-    from ...dialects.registry import DIALECTS
+    from ...dialects.registry import dialects
 
-    if name not in DIALECTS:
-        raise ConfigError(f"`dialect` in {where} cannot be `{name}`", hint=_one_of(DIALECTS))
+    if name not in dialects():
+        raise ConfigError(f"`dialect` in {where} cannot be `{name}`", hint=_one_of(dialects()))
 
 
 @cache

@@ -23,7 +23,7 @@ from ...core.events import (
 )
 from ...core.text import REPLACEMENT, printable
 from ...core.types import JSONObject, Message, Options, Request, TextPart, Tool, ToolChoice, Usage
-from ...dialects.registry import DIALECTS
+from ...dialects.registry import dialects
 from ..constraints.build import Flavour, response_constraint, wire_options
 from ..turn.answer_readers import AnswerReader, EnvelopeOrTextReader, NativeAndTextReader, ReadingRules
 from ..turn.request_builder import RequestBuilder
@@ -223,9 +223,9 @@ def read_answer(question: ProbeQuestion, events: Sequence[Event]) -> ProbeAnswer
         native_call=_covers([each for each in calls if each.dialect == "native"], question.items),
         text_call=_covers(written, question.items),
         unmarked_call=_covers([*written, *unmarked], question.items, raw),
-        dialect=next((name for name, row in DIALECTS.items() if written and written[0].dialect in row.accepts), ""),
+        dialect=next((name for name, row in dialects().items() if written and written[0].dialect in row.accepts), ""),
         as_requested=bool(question.dialect)
-        and DIALECTS[question.dialect].accepts.issuperset(each.dialect for each in (*written, *unmarked)),
+        and dialects()[question.dialect].accepts.issuperset(each.dialect for each in (*written, *unmarked)),
         any_call=bool(calls),
         pieces=len(pieces),
         length=sum(len(event.fragment if isinstance(event, CallArgs) else event.text) for event in pieces),

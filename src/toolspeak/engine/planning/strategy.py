@@ -10,6 +10,7 @@ from typing import Annotated, Literal, NamedTuple, TypeAlias
 import msgspec
 
 from ...core.parsing.acceptance import Policy
+from ...core.plugin_hook import load_plugins
 from ...core.types import Request, Tool, ToolCall, require
 from .. import read_toml
 from ..prompting.tool_use_detection import has_tool_history
@@ -411,6 +412,7 @@ def strategy(
     provider, name = split_model(model)
     require(base_url, str, "`base_url`", "a string")
     require(settings, Settings | None, "`settings`", "a `Settings`")
+    load_plugins()
     match = (known or capabilities()).find(provider, name, base_url, learned)
     untried = bool(base_url) and match.rule in UNKNOWN_RULES
     planned = plan(Request(name, (), (Tool("example"),)), match, settings or Settings(), untried=untried)

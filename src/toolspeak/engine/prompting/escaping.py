@@ -8,19 +8,19 @@ so a file that is read and written back stays the same. All functions are pure a
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Literal
 
 import msgspec
 
 from ...core.parsing.arguments import to_json
 from ...core.parsing.tags import NAMESPACES
+from ...core.plugin_hook import depends_on_dialects
 from ...core.types import JSONValue, Part, TextPart, ToolCall
-from ...dialects.mark_tables import ACTION_FENCES, LINES, LITERALS, OPENINGS, RESULT_FENCES
+from ...dialects.mark_tables import RESULT_FENCES, mark_tables, result_tag
+from ...dialects.registry import added_dialects, render_calls
 from ...dialects.registry import dialect as dialect_row
-from ...dialects.registry import render_calls
 from ...dialects.rendering import with_nonce
-from ...dialects.tag_names import RESULTS
 
 #: Which tokens to neutralise. `turns`, for user text: tokens that open or close a role. `foreign`, for tool results and
 #: tool definitions: also tokens around calls, results and reasoning. `own`, for the model's past answers: `turns` and
@@ -78,33 +78,57 @@ def _words(names: Sequence[str]) -> str:
     return rf"\[(?=/?(?:{'|'.join(names)})\])"
 
 
-_TURNS = [*_SHAPES, rf"<(?=(?:{'|'.join(_NUMBERED_TAGS)})\d)", _tags(_TURN_TAGS), _words(_TURN_WORDS)]
-_FOREIGN = [*_TURNS, _tags([*_CALL_TAGS, *_THINKING_TAGS]), _words([*_CALL_WORDS, *_THINKING_WORDS])]
-#: Call and result markers of all dialects.
-_MARK_TAGS = [name for name in {*OPENINGS, *RESULTS} if name.isidentifier() or "-" in name]
-_MARK_WORDS = [mark.strip("[]/") for mark in LITERALS if mark.startswith("[TOOL")]
-_OWN = [*_TURNS, _tags([*_MARK_TAGS, *_CALL_TAGS]), _words([*_CALL_WORDS, *_MARK_WORDS])]
+@depends_on_dialects
+@cache
+def _patterns() -> dict[Level, re.Pattern[str]]:
+    """Return the pattern of the control tokens and markers of each level."""
+    tables, added = mark_tables(), list(added_dialects())
+    new_tags = [tag for row in added for tag in (*row.tags, result_tag(row)) if tag and "|" not in tag]
+    new_marks = [
+        rf"{re.escape(mark[0])}(?={re.escape(mark[1:])})" for row in added for mark in row.literals if mark[0] != "✿"
+    ]
+    turns = [*_SHAPES, rf"<(?=(?:{'|'.join(_NUMBERED_TAGS)})\d)", _tags(_TURN_TAGS), _words(_TURN_WORDS)]
+    words = _words([*_CALL_WORDS, *_THINKING_WORDS])
+    foreign = [*turns, _tags([*_CALL_TAGS, *_THINKING_TAGS, *new_tags]), words, *new_marks]
+    # Call and result markers of all dialects.
+    mark_tags = [name for name in {*tables.openings, *tables.results} if name.isidentifier() or "-" in name]
+    mark_words = [mark.strip("[]/") for mark in tables.literals if mark.startswith("[TOOL")]
+    own = [*turns, _tags([*mark_tags, *_CALL_TAGS]), _words([*_CALL_WORDS, *mark_words]), *new_marks]
+    levels: dict[Level, list[str]] = {"turns": turns, "foreign": foreign, "own": own}
+    return {level: re.compile("|".join(branches)) for level, branches in levels.items()}
 
-_PATTERNS: dict[Level, re.Pattern[str]] = {
-    "turns": re.compile("|".join(_TURNS)),
-    "foreign": re.compile("|".join(_FOREIGN)),
-    "own": re.compile("|".join(_OWN)),
-}
-#: Markers that only count at the start of a line. They are neutralised by a space before their last character.
-_LINE_MARKS = "|".join(f"{re.escape(mark[:-1])}(?={re.escape(mark[-1])})" for mark in LINES if len(mark) > 3)
-_LINE_MARK = re.compile(rf"(?:^|(?<=>))([ \t\r\u00a0]*+(?:{_LINE_MARKS}))", re.MULTILINE)
-_FENCE_INFO = "|".join(map(re.escape, sorted({*ACTION_FENCES, *RESULT_FENCES})))
-_ACTION_FENCE = re.compile(rf"((?:`{{3}}|~{{3}})[^\S\n]{{0,64}})(?=(?:{_FENCE_INFO}|tool[ :][\w.-]{{1,127}})(?:\s|\Z))")
+
+@depends_on_dialects
+@cache
+def _line_mark() -> re.Pattern[str]:
+    """Return the pattern of markers that only count at the start of a line.
+
+    They are neutralised by a space before their last character, which is not part of the match.
+    """
+    marks = "|".join(
+        f"{re.escape(mark[:-1])}(?={re.escape(mark[-1])})" for mark in mark_tables().lines if len(mark) > 3
+    )
+    return re.compile(rf"(?:^|(?<=>))([ \t\r\u00a0]*+(?:{marks}))", re.MULTILINE)
+
+
+@depends_on_dialects
+@cache
+def _action_fence() -> re.Pattern[str]:
+    """Return the pattern of the beginning of a code fence that contains calls or results."""
+    infos = "|".join(map(re.escape, sorted({*mark_tables().action_fences, *RESULT_FENCES})))
+    return re.compile(rf"((?:`{{3}}|~{{3}})[^\S\n]{{0,64}})(?=(?:{infos}|tool[ :][\w.-]{{1,127}})(?:\s|\Z))")
+
+
 _TICKS = re.compile(r"`+")
 
 
 def neutralise(text: str, level: Level = "foreign", nonce: str | None = None) -> str:
     """Neutralise the nonce and all control tokens and markers of this level, so that they are ordinary text."""
     if "<" in text or "[" in text or "]" in text:
-        text = _PATTERNS[level].sub(rf"\g<0>{BREAK}", text)
+        text = _patterns()[level].sub(rf"\g<0>{BREAK}", text)
     if level == "own":
-        text = _ACTION_FENCE.sub(r"\1x-", text)
-        text = _LINE_MARK.sub(r"\1 ", text)
+        text = _action_fence().sub(r"\1x-", text)
+        text = _line_mark().sub(r"\1 ", text)
     if nonce is not None and nonce in text:
         text = text.replace(nonce, f"{nonce[:1]}-{nonce[1:]}")
     return text
@@ -161,7 +185,7 @@ def json_text(value: JSONValue, level: Level = "foreign") -> str:
 
     The value is preserved: in strict JSON, a control token can only start inside a string, where escapes are allowed.
     """
-    return _PATTERNS[level].sub(lambda match: f"\\u{ord(match.group()):04x}", to_json(value))
+    return _patterns()[level].sub(lambda match: f"\\u{ord(match.group()):04x}", to_json(value))
 
 
 #: Unicode noncharacters that replace the first characters of control tokens while a call is rendered.
@@ -190,7 +214,7 @@ def _escapes(dialect: str) -> dict[str, str]:
 def _with_stand_ins(call: ToolCall, nonce: str | None) -> ToolCall:
     """Replace the first characters of control tokens, in keys and values, with placeholders."""
     source = to_json(call.arguments)
-    safe = _PATTERNS["foreign"].sub(lambda match: _STAND_INS[match.group()], source)
+    safe = _patterns()["foreign"].sub(lambda match: _STAND_INS[match.group()], source)
     arguments = call.arguments if safe is source else msgspec.json.decode(safe, type=dict[str, JSONValue])
     return ToolCall(display_name(call.name, nonce), arguments)
 

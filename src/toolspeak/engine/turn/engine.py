@@ -12,7 +12,7 @@ The engine is deterministic: it uses no clock and no randomness. The caller pass
 
 import re
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from itertools import groupby
 
 import msgspec
@@ -36,9 +36,10 @@ from ...core.events import (
 )
 from ...core.parsing.copied_values import is_cut_whole
 from ...core.parsing.tool_index import TEACHABLE, toolkit
+from ...core.plugin_hook import depends_on_dialects
 from ...core.text import counted
 from ...core.types import Note, Request, ToolChoice, Usage
-from ...dialects.mark_tables import ACTION_FENCES
+from ...dialects.mark_tables import mark_tables
 from ...errors import UsageError
 from ...parsing import parse
 from ..context.complaints import context_complaint
@@ -83,10 +84,7 @@ _SWALLOWED = frozenset({"empty", "described"})
 _CUTTING = frozenset({"length", "content_filter", "error"})
 #: Plans that send tools of every type to the upstream.
 _NATIVE = frozenset({"pass", "native", "fallback"})
-#: A word where a call carries its nonce: after the info string of a fence, or in a tag. Each pattern begins with
-#: literals, which makes the search fast.
-_FENCES = "|".join(sorted(ACTION_FENCES, reverse=True))
-_WORD_IN_FENCE = re.compile(rf"(```(?:{_FENCES})|~~~(?:{_FENCES}))[ \t]{{1,4}}[^\s`]{{1,64}}(?=[ \t]{{0,4}}\n)")
+#: A word where a call carries its nonce: in a tag. The pattern begins with a literal, which makes the search fast.
 _WORD_IN_TAG = re.compile(r"(<[\w:.|-]{1,64})\s{1,4}[^\s<>/=]{1,64}(?=\s{0,4}>)")
 #: Kinds of opaque parts, in all protocols, that describe an answer, a call or reasoning but are no content themselves.
 _METADATA = re.compile(
@@ -133,10 +131,18 @@ class _Attempt(msgspec.Struct, eq=False):
         return self._folded[1]
 
 
+@depends_on_dialects
+@cache
+def _word_in_fence() -> re.Pattern[str]:
+    """Return the pattern of a word where a call carries its nonce: after the info string of a fence."""
+    fences = "|".join(sorted(mark_tables().action_fences, reverse=True))
+    return re.compile(rf"(```(?:{fences})|~~~(?:{fences}))[ \t]{{1,4}}[^\s`]{{1,64}}(?=[ \t]{{0,4}}\n)")
+
+
 def _without_calls(builder: RequestBuilder, text: str) -> str:
     """Remove the markup of calls from the text of an answer whose calls were rejected."""
     # Without a nonce, any word in its place is a mistake.
-    text = _WORD_IN_TAG.sub(r"\1", _WORD_IN_FENCE.sub(r"\1", text))
+    text = _WORD_IN_TAG.sub(r"\1", _word_in_fence().sub(r"\1", text))
     text = parse(text, builder.readable_tools, policy="eager").text
     return parse(text).text
 

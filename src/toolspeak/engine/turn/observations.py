@@ -10,7 +10,7 @@ import msgspec
 
 from ...core.events import Candidate
 from ...core.types import JSONObject, ToolCall
-from ...dialects.registry import DIALECTS, render_calls
+from ...dialects.registry import dialects, render_calls
 from ..planning.capabilities import native_capability
 from ..planning.strategy import Plan
 from .trace import AttemptTrace, Trace, mark_of
@@ -70,12 +70,12 @@ def _dialect(candidate: Candidate, raw: str, nonce: str) -> str:
     A candidate names the dialect of its opening mark. Several dialects may have the same mark, so the text up to the
     name of the tool decides.
     """
-    if candidate.dialect not in DIALECTS or candidate.dialect in _NOT_INLINE:
+    if candidate.dialect not in dialects() or candidate.dialect in _NOT_INLINE:
         return ""
     text = raw[:_MAX_SEARCHED_CHARS]
     text = "".join((text.replace(nonce, "") if nonce else text).split())
-    accepts = DIALECTS[candidate.dialect].accepts
-    similar = (name for name, row in DIALECTS.items() if row.accepts & accepts and name not in _NOT_INLINE)
+    accepts = dialects()[candidate.dialect].accepts
+    similar = (name for name, row in dialects().items() if row.accepts & accepts and name not in _NOT_INLINE)
     for name in (candidate.dialect, *similar):
         example = "".join(render_calls(name, [ToolCall(candidate.name, {})]).split())
         if example[: example.find(candidate.name) + len(candidate.name)] in text:

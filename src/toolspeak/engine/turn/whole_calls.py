@@ -18,7 +18,8 @@ from ...core.parsing.fast_paths import are_harmless, whole_object
 from ...core.parsing.tool_index import Toolkit
 from ...core.schema.work_limit import WorkLimit
 from ...core.types import JSONValue, Tool, ToolCall
-from ...dialects.registry import DIALECTS, FORMATS, render_calls
+from ...dialects.registry import all_formats, render_calls
+from ...dialects.registry import dialect as dialect_row
 from .answer_readers import NATIVE_FROM, EnvelopeOrTextReader, NativeAndTextReader, ReadingRules
 
 #: The dialect of the envelope plan, which has a reader of its own.
@@ -85,8 +86,8 @@ def form_learner(dialect: str, policy: Policy, unmarked_counts: bool) -> Callabl
 
     def learn(tools: tuple[Tool, ...]) -> CallForm | None:
         sample = render_calls(dialect, [ToolCall(_NAME, {"z5key": "z6text"})], _NONCE)
-        accepts = DIALECTS[dialect].accepts
-        openings = [each for row in FORMATS.values() for each in row.openings if each.dialect in accepts]
+        accepts = dialect_row(dialect).accepts
+        openings = [each for row in all_formats().values() for each in row.openings if each.dialect in accepts]
         if _ARGUMENTS not in sample or not all(are_harmless(each.stops + each.ends) for each in openings):
             return None
         is_envelope = dialect == ENVELOPE

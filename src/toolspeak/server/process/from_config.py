@@ -9,7 +9,7 @@ from ...engine.planning.capabilities import Capabilities
 from ...engine.planning.strategy import Settings
 from ...errors import UsageError
 from ...key_value import State
-from ...plugins import Plugins
+from ...plugins import Plugins, plugins_for
 from ...runtime.model_resolution import InterpreterModel, codec_of, resolve_interpreter, resolve_model
 from ...runtime.probe_cache import ProbeStore
 from ...runtime.prober import ProbeScheduler
@@ -48,7 +48,7 @@ def gateway_from(
     fallbacks. Without `tools`, the server runs no tools itself. Raises UsageError if the configuration is invalid.
     """
     capabilities = Capabilities()
-    plugins = Plugins(config.load_plugins)
+    plugins = plugins_for(config.load_plugins)
     plugins.extend(capabilities)
     capabilities.configure(*config.overrides())
     config.check_dialects()
@@ -87,7 +87,7 @@ def _loops(config: Config) -> "Mapping[str, LoopTools]":
         return {}
     from ..proxy.tool_loop.tools import loops_from  # on demand: most servers do not run tools
 
-    return loops_from(rows, config.state(), config.environment(), config.data_folder)
+    return loops_from(rows, config.state(), config.environment(), config.data_folder, config.load_plugins)
 
 
 def _single_model(config: Config, upstream: str, model: str) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from importlib import import_module
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -11,6 +11,7 @@ import msgspec
 from ...core.events import Event
 from ...core.types import JSONObject, JSONValue, Note, Request
 from ...errors import NotKeptError, ToolspeakError
+from ...protocols import plugin_protocols
 from ...protocols.shared.fields import to_line
 from ...runtime.turn import AnyTurn
 
@@ -93,13 +94,21 @@ def client_protocol(name: str, query: bytes = b"") -> ClientProtocol:
     return _build(name)
 
 
+def _plugin_row(plugin: Any) -> _ProtocolRow:
+    """Return the row of a plugin's protocol, from the names that it defines (see `toolspeak.protocols`)."""
+    names = ("ID_PREFIX", "STREAM_TYPE", "FILLER", "KEEP_ALIVE", "ORDERED")
+    fields: dict[str, Any] = {name.lower(): getattr(plugin, name) for name in names if hasattr(plugin, name)}
+    return _ProtocolRow(fields.pop("id_prefix", ""), **fields)
+
+
 @cache
 def _build(name: str) -> ClientProtocol:
-    row = _ROWS[name]
+    plugin = None if name in _ROWS else plugin_protocols()[name]
+    row = _ROWS[name] if plugin is None else _plugin_row(plugin)
     row = msgspec.structs.replace(row, keep_alive=row.keep_alive or row.filler)
     module = row.module or row.codec or name
-    codec = import_module(f"toolspeak.protocols.{module}")
-    package = import_module(f"toolspeak.protocols.{module.partition('.')[0]}")
+    codec = plugin or import_module(f"toolspeak.protocols.{module}")
+    package = plugin or import_module(f"toolspeak.protocols.{module.partition('.')[0]}")
     return ClientProtocol(
         **msgspec.structs.asdict(row),
         name=row.codec or name,

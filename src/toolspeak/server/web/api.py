@@ -17,7 +17,7 @@ from ...client_settings.table import ANY_KEY, ServerAddress, clients
 from ...config import Secret
 from ...core.parsing.acceptance import Policy
 from ...core.types import JSONObject, JSONValue, is_object
-from ...dialects.registry import DIALECTS
+from ...dialects.registry import dialects
 from ...engine.planning.strategy import Emulation, Mode
 from ...errors import UsageError
 from ...evaluation.builtin import Builtin, judge_json
@@ -99,7 +99,7 @@ class PageApi:
         gateway = self._gateway()
         await gateway.refresh()
         kinds = {"modes": get_args(Mode), "plans": get_args(Emulation), "policies": get_args(Policy)}
-        names = {"models": gateway.models(caller), **kinds, "dialects": DIALECTS}
+        names = {"models": gateway.models(caller), **kinds, "dialects": dialects()}
         lists = {name: list(values) for name, values in names.items()}
         about = {"recording": self._recording, "keeping": self._has_store, "workers": self._has_workers}
         return {"version": __version__, **about, **lists}

@@ -27,14 +27,6 @@ from .service import Posted, Service, ServiceOptions
 #: about 400 models, is half that size.
 LIST_SECONDS = 5.0
 _MAX_LIST_BYTES, _MAX_LISTED, MAX_NAME_CHARS = 2 * 1024 * 1024, 2000, 256
-#: Maps a protocol to the path of its model list, the field with the list, and the field with a model's name.
-_LIST_ENDPOINTS = {
-    "openai_chat": ("/models", "data", "id"),
-    "openai_responses": ("/models", "data", "id"),
-    "anthropic": ("/models?limit=1000", "data", "id"),
-    "gemini": ("/models?pageSize=1000", "models", "name"),
-    "ollama": ("/api/tags", "models", "name"),
-}
 #: Maximum number of cached request heads. Some protocols put the model into the path, so there may be many.
 _MAX_CACHED_HEADS = 256
 
@@ -95,7 +87,9 @@ class HttpUpstream(Service):
 
     async def model_names(self) -> tuple[str, ...]:
         """Return the names of the upstream's models. Raises UpstreamError if it does not list them."""
-        path, list_field, name_field = _LIST_ENDPOINTS[self.protocol]
+        path, list_field, name_field = self._codec.model_list or ("", "", "")
+        if not path:
+            raise UpstreamError("the protocol has no list of models")
         target = f"{self._address.path}{self._version}{path}"
         body = read_json(await self.aside(target, seconds=LIST_SECONDS, most=_MAX_LIST_BYTES))
         rows = body.get(list_field) if is_object(body) else None

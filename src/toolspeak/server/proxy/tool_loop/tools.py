@@ -5,7 +5,7 @@ requires a sandbox, and files can be written only in the work directory and only
 run only if the configuration declares them read-only; the others return an error.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from ....key_value import State
 from ....tools.approval import Approval
 from ....tools.base import Executable
 from ....tools.files import file_tools
+from ....tools.other_forms import PLUGIN, plugin_tools
 from ....tools.sandbox import Sandbox, work_folder
 from ....tools.shell import Shell
 from ....tools.wrappers import Approved
@@ -28,7 +29,11 @@ if TYPE_CHECKING:
 
 
 def loops_from(
-    rows: Mapping[str, ServerToolsRow], state: State, variables: Mapping[str, str], logins: Path | None = None
+    rows: Mapping[str, ServerToolsRow],
+    state: State,
+    variables: Mapping[str, str],
+    logins: Path | None = None,
+    load_plugins: str = "none",
 ) -> dict[str, LoopTools]:
     """Map each key name to the tools that the server runs for that key. Raises ConfigError if `rows` are invalid.
 
@@ -36,10 +41,12 @@ def loops_from(
         state: stores the approved tool definitions of MCP servers.
         variables: the environment; MCP servers get a part of it.
         logins: the folder with OAuth tokens for MCP servers.
+        load_plugins: the plugins that may provide tools. Calls of theirs with side effects are refused.
     """
     loops: dict[str, LoopTools] = {}
     for name, row in rows.items():
-        tools = _loop(name, row, partial(_sources, row, state, variables, logins))
+        plugins = [Approved(tool, Approval()) for tool in plugin_tools(row.tools, load_plugins)]
+        tools = _loop(name, row, partial(_sources, row, state, variables, logins), plugins)
         for key in (*row.keys, *((PAGE,) if row.page else ())):
             if key in loops:
                 what = "`page = true`" if key == PAGE else f"the key `{key:.64}`"
@@ -48,10 +55,12 @@ def loops_from(
     return loops
 
 
-def _loop(name: str, row: ServerToolsRow, sources: Callable[[], list[ToolSource]]) -> LoopTools:
+def _loop(
+    name: str, row: ServerToolsRow, sources: Callable[[], list[ToolSource]], plugins: Sequence[Executable]
+) -> LoopTools:
     limits = RoundLimits(row.max_rounds, row.max_tokens or None, row.max_seconds or None)
     try:
-        tools = [tool for kind in _kinds(row) for tool in _build(kind, row)]
+        tools = [*(tool for kind in _kinds(row) for tool in _build(kind, row)), *plugins]
         return LoopTools(tools, limits, row.tool_timeout, sources())
     except UsageError as error:
         raise ConfigError(f"`server_tools.{name}` cannot be used: {error}") from None
@@ -59,7 +68,7 @@ def _loop(name: str, row: ServerToolsRow, sources: Callable[[], list[ToolSource]
 
 def _kinds(row: ServerToolsRow) -> list[str]:
     """Return the built-in kinds of tools without duplicates and without kinds that another one includes."""
-    kinds = dict.fromkeys(kind for kind in row.tools if not kind.startswith(_MCP_PREFIX))
+    kinds = dict.fromkeys(kind for kind in row.tools if not kind.startswith((_MCP_PREFIX, PLUGIN)))
     included = {inner for kind in kinds for inner in _INCLUDES.get(kind, ())}
     return [kind for kind in kinds if kind not in included]
 
@@ -67,7 +76,9 @@ def _kinds(row: ServerToolsRow) -> list[str]:
 def _build(kind: str, row: ServerToolsRow) -> list[Executable]:
     make = _KINDS.get(kind)
     if make is None:
-        raise UsageError(f"unknown server tool `{kind:.64}`", hint=f"use {', '.join(_KINDS)} or {_MCP_PREFIX}SERVER")
+        raise UsageError(
+            f"unknown server tool `{kind:.64}`", hint=f"use {', '.join(_KINDS)}, {_MCP_PREFIX}SERVER or {PLUGIN}NAME"
+        )
     if not row.workdir:
         raise UsageError(f"`{kind}` needs a `workdir`")
     return make(row.workdir)
