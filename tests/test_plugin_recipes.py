@@ -14,8 +14,8 @@ from tests.plugin_helpers import ROOT, install, run
 
 pytestmark = pytest.mark.no_cover
 
-#: A file that the reader is told to write: its name begins the paragraph in front of its block.
-_FILE = re.compile(r"^`([\w.]+)`[^`]*?:\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+#: A file that the reader is told to write.
+_FILE = re.compile(r'^```\w+ title="([\w.]+)"\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 _STEP = re.compile(r"^## ", re.MULTILINE)
 
 
