@@ -154,10 +154,26 @@ def test_help_imports_no_command():
     assert not re.search(r"toolspeak\.(agent|cli\.run|client|config|engine|runtime|server|store|tools)\b", last)
 
 
-def test_without_a_command_a_pipe_gets_the_help_and_a_failure():
-    result = run()
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert "Usage: toolspeak" in result.stderr
+@check_each("width", [30, 80, 120])
+def test_without_a_command_a_pipe_gets_the_start_screen_as_plain_text_of_its_width(width: int):
+    result = CliRunner().invoke(main, env={"COLUMNS": str(width)}, prog_name="toolspeak")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert all(word in result.stdout for word in ("doctor", "toolspeak init", "toolspeak --help"))
+    assert "\x1b" not in result.stdout
+    # A command that can be copied is not broken into lines.
+    assert all(len(row) <= width or row.startswith("  toolspeak ") for row in result.stdout.splitlines())
+
+
+def test_the_steps_of_the_start_screen_take_a_line_each_in_a_usual_terminal():
+    rows = CliRunner().invoke(main, env={"COLUMNS": "80"}).stdout.partition("First steps:\n")[2].splitlines()
+    assert len(rows) == 5 and all(row.startswith("  toolspeak ") for row in rows)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a shell of POSIX")
+def test_a_reader_of_the_start_screen_may_leave_early():
+    command = f"set -o pipefail; {sys.executable} -m toolspeak | true"
+    result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert (result.stdout, result.stderr) == ("", "")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a terminal of POSIX")

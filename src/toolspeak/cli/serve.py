@@ -187,6 +187,8 @@ def _plan_lines(gateway: Gateway, table: str) -> list[str]:
         start = "starts" if names or strategy.rule not in UNKNOWN_RULES else "a new model starts"
         about = f"{start} with plan {strategy.plan}: {PLAN_TEXTS[strategy.plan]} ({strategy.why})"
         lines.append(f"Upstream {title}: {about}. Change it with {change}.")
+        if upstream.fixed:
+            lines.append(f"{printable(upstream.fixed)} answers every request, whatever model the client names.")
         if strategy.warning:
             _log.warning("upstream %s: %s", title, strategy.warning)
         if is_unreachable(upstream.base_url):
