@@ -76,7 +76,7 @@ def test_success_is_told_with_and_without_help(dashboard: Any):
     rows = dashboard.locator(".success-row").all_inner_texts()
     assert [row.split("\n")[:2] for row in rows] == [["Model's first answer", "33 %"], ["With toolspeak", "100 %"]]
     dashboard.get_by_text("What is counted?").click()
-    dashboard.get_by_text("whose prompt asks for the calls").wait_for()
+    dashboard.get_by_text("its prompt asks for the calls").wait_for()
 
 
 def listed(page: Any, count: int) -> list[str]:

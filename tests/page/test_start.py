@@ -156,9 +156,13 @@ def test_a_copied_example_is_no_success(start: Any):
         (
             [("No.", "it refused"), ("I would.", "it described")],
             "No.",
-            "It refused. When it was asked again for the last time: it described.",
+            "It refused. After the last retry: it described.",
         ),
-        ([("No.", "it refused"), ("No, no.", "it refused")], "No.", "It refused. The retry failed for the same reason."),
+        (
+            [("No.", "it refused"), ("No, no.", "it refused")],
+            "No.",
+            "It refused. The retry failed for the same reason.",
+        ),
         ([("No.", "it refused"), ("I would.", "it described")], "I would.", "It described."),
         ([("No.", "it refused")], "", "It refused."),
     ],

@@ -501,9 +501,7 @@ class Exchange:
 
 
 @lru_cache(256)
-def _extension_rest(
-    plan: str, upstream: str, model: str, requests: int = 0, warnings: tuple[str, ...] = ()
-) -> bytes:
+def _extension_rest(plan: str, upstream: str, model: str, requests: int = 0, warnings: tuple[str, ...] = ()) -> bytes:
     """Return the `x-toolspeak` header after its id. `requests` is 0 while the turn runs."""
     brief = _brief(plan, upstream, model)
     text = msgspec.json.encode({**brief, **({"requests": requests, "warnings": warnings} if requests else {})})

@@ -210,12 +210,9 @@ class SessionsApi:
             raise UsageError(f"invalid chat: {error}") from None
         new = [entry for each in chat.exchanges for entry in to_transcript(each)]
         store = await asyncio.to_thread(self._open, owner)
-        try:
+        before, complete, total = tuple[Entry, ...](), True, 0  # of a session that is to be created
+        with suppress(*[NoSessionError] * chat.create):
             before, complete, total = await asyncio.to_thread(_prefix, store, chat.session, chat.keep)
-        except NoSessionError:
-            if not chat.create:
-                raise
-            before, complete, total = (), True, 0
         if chat.expected is not None and total > chat.expected:
             raise _ContinuedElsewhere("the chat was continued elsewhere", hint="save it as a new one")
         if total < chat.keep:
