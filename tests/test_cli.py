@@ -12,6 +12,7 @@ from importlib import import_module
 from importlib.metadata import version
 from inspect import signature
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, get_args
 
 import click
@@ -210,6 +211,24 @@ def test_a_wrong_command_line_is_one_error_with_a_hint(arguments: list[str], err
     first, second = result.stderr.splitlines()
     assert first.startswith(f"error: {error}")
     assert second.startswith(f"hint: {hint}")
+
+
+@check_each(
+    ("arguments", "text"),
+    [
+        (["sessions", "list"], "No sessions yet. Start one with: toolspeak chat"),
+        (["sessions", "list", "--search", "x"], "No session contains this."),
+        (["probe", "--list"], "No stored results. Probe a model with: toolspeak probe PROVIDER:MODEL"),
+        (["keys", "list"], "No keys yet. Create one with: toolspeak keys new NAME"),
+        (["trust", "--list"], "No trusted files. Trust one with: toolspeak trust FILE"),
+    ],
+)
+def test_an_empty_list_says_how_to_fill_it(arguments: list[str], text: str):
+    pytest.importorskip("sqlalchemy")
+    with TemporaryDirectory() as home:
+        places = dict.fromkeys(("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"), home)
+        result = run(*arguments, **places)
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", f"{text}\n")
 
 
 def test_a_call_on_stdin_is_printed():
