@@ -169,7 +169,7 @@ def printed_by(*words: str, text: str = "") -> str:
 def test_a_chat_with_the_shipped_model_greets_and_says_what_it_can_do():
     hello, able = printed_by("chat", text="Hello!\nWhat can you do?\n").strip().splitlines()
     assert "demo model" in hello
-    assert "read_file" in able and "shell" in able
+    assert "read files" in able and "run shell commands" in able
 
 
 @pytest.mark.usefixtures("folder")
