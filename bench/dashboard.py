@@ -133,7 +133,7 @@ async def measure(url: str, now: float) -> bool:
     good = True
     for name, seconds in RANGES.items():
         found = [await answer(app, cookie, seconds, now) for _ in range(ROUNDS)]
-        taken, pause, cpu = (min(each[part] for each in found) for part in (0, 1, 2))
+        taken, pause, cpu = (min(numbers) for numbers in zip(*(each[:3] for each in found), strict=True))
         counted = found[0][3]["groups"].get("", {}).get("", {}).get("requests", 0)
         good = good and taken <= GOAL and pause <= PAUSE_GOAL
         times = f"{taken * 1000:6.1f} ms, {cpu * 1000:6.1f} ms of CPU"
