@@ -303,16 +303,17 @@ export const clientName = (agent) => (/Mozilla/.test(agent) ? "browser" : agent.
  * @returns {(Node | string)[]}
  */
 function drawItem({ request: line, follows, size }) {
+  // The most telling first: a narrow list cuts the rest.
   const facts = [
-    line.model || "no model",
-    line.called.length > 0 && `→ ${line.called.join(", ")}`,
-    clientName(line.user_agent),
     clock(line.time),
     duration(line.timing.whole),
+    line.called.length > 0 && `→ ${line.called.join(", ")}`,
+    line.model || "no model",
     line.retries > 0 && plural(line.retries, "retry", "retries"),
     line.repairs > 0 && plural(line.repairs, "repair"),
-    line.output_tokens > 0 && `${compact(line.input_tokens + line.output_tokens)} tokens`,
     line.replay_of && "re-run",
+    clientName(line.user_agent),
+    line.output_tokens > 0 && `${compact(line.input_tokens + line.output_tokens)} tokens`,
   ];
   const indent = follows ? "row-follows" : "";
   return [
