@@ -511,8 +511,8 @@ def _extension_rest(plan: str, upstream: str, model: str, requests: int = 0, war
 
 
 def _brief(plan: str, upstream: str, model: str) -> dict[str, str]:
-    named = {"upstream": upstream, "model": model}
-    return {"plan": plan, **{name: value for name, value in named.items() if value}}
+    places = {"upstream": upstream, "model": model}
+    return {"plan": plan, **{name: value for name, value in places.items() if value}}
 
 
 def for_upstream(request: Request, target: Target) -> Request:
