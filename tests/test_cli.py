@@ -12,6 +12,7 @@ from importlib import import_module
 from importlib.metadata import version
 from inspect import signature
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, get_args
 
 import click
@@ -154,10 +155,26 @@ def test_help_imports_no_command():
     assert not re.search(r"toolspeak\.(agent|cli\.run|client|config|engine|runtime|server|store|tools)\b", last)
 
 
-def test_without_a_command_a_pipe_gets_the_help_and_a_failure():
-    result = run()
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert "Usage: toolspeak" in result.stderr
+@check_each("width", [40, 80, 120])
+def test_without_a_command_a_pipe_gets_the_start_screen_as_plain_text_of_its_width(width: int):
+    result = CliRunner().invoke(main, env={"COLUMNS": str(width)}, prog_name="toolspeak")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert all(word in result.stdout for word in ("doctor", "toolspeak init", "toolspeak --help"))
+    assert "\x1b" not in result.stdout
+    # A command that can be copied is not broken into lines.
+    assert all(len(row) <= width or row.startswith("  toolspeak ") for row in result.stdout.splitlines()[1:])
+
+
+def test_the_steps_of_the_start_screen_take_a_line_each_in_a_usual_terminal():
+    rows = CliRunner().invoke(main, env={"COLUMNS": "80"}).stdout.partition("First steps:\n")[2].splitlines()
+    assert len(rows) == 5 and all(row.startswith("  toolspeak ") for row in rows)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a shell of POSIX")
+def test_a_reader_of_the_start_screen_may_leave_early():
+    command = f"set -o pipefail; {sys.executable} -m toolspeak | true"
+    result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert (result.stdout, result.stderr) == ("", "")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a terminal of POSIX")
@@ -194,6 +211,24 @@ def test_a_wrong_command_line_is_one_error_with_a_hint(arguments: list[str], err
     first, second = result.stderr.splitlines()
     assert first.startswith(f"error: {error}")
     assert second.startswith(f"hint: {hint}")
+
+
+@check_each(
+    ("arguments", "text"),
+    [
+        (["sessions", "list"], "No sessions yet. Start one with: toolspeak chat"),
+        (["sessions", "list", "--search", "x"], "No session contains this."),
+        (["probe", "--list"], "No stored results. Probe a model with: toolspeak probe PROVIDER:MODEL"),
+        (["keys", "list"], "No keys yet. Create one with: toolspeak keys new NAME"),
+        (["trust", "--list"], "No trusted files. Trust one with: toolspeak trust FILE"),
+    ],
+)
+def test_an_empty_list_says_how_to_fill_it(arguments: list[str], text: str):
+    pytest.importorskip("sqlalchemy")
+    with TemporaryDirectory() as home:
+        places = dict.fromkeys(("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"), home)
+        result = run(*arguments, **places)
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", f"{text}\n")
 
 
 def test_a_call_on_stdin_is_printed():

@@ -41,7 +41,7 @@ def done(*arguments: str, **env: str) -> str:
 def test_without_a_client_all_are_listed():
     lines = done().splitlines()
     assert [line.split()[0] for line in lines] == list(clients())
-    assert "codex             OpenAI Codex CLI (openai_responses; toolspeak launch codex)" in lines
+    assert "codex             OpenAI Codex CLI · openai_responses · toolspeak launch codex" in lines
     assert list(json.loads(done("--json"))) == list(clients())
 
 

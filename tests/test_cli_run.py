@@ -306,6 +306,8 @@ def test_why_there_was_no_call_is_said_in_one_line():
     ("arguments", "told"),
     [
         ((), "missing task"),
+        (("-",), 'hint: write `toolspeak run "TASK"`, or use - to read the task from stdin'),
+        (("x", "--model", "nope"), "unknown model `nope`"),
         (("x", "--tools", "fiels", "--model", "embedded:no-such-model"), "hint: did you mean `files`?"),
         (("x", "--tools", "rockets", "--upstream", "http://127.0.0.1:1/v1"), "unknown tool group `rockets`"),
         (("x", "--workdir", "/", "--upstream", "http://127.0.0.1:1/v1"), "`/`"),

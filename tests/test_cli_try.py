@@ -100,7 +100,7 @@ def test_a_model_that_makes_no_call_gives_the_status_1():
     with served(Played(*[REFUSAL] * 9)) as url:
         result = toolspeak("try", url, "--model", "tiny")
     assert result.exit_code == 1
-    assert "asked again 2 times: the model" in result.stdout
+    assert "2 retries: the model" in result.stdout
 
 
 def test_an_upstream_that_fails_is_reported_once():

@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
 from tests.cases import size
 from tests.cli_agent_helpers import Played, Terminal, alone, served
 from toolspeak.cli import main
-from toolspeak.cli.agent_screen import coloured_diff, diff_lines
+from toolspeak.cli.agent_screen import coloured_diff
 from toolspeak.engine.planning.capabilities import capabilities
 
 pytest.importorskip("sqlalchemy")
@@ -101,14 +102,9 @@ def test_on_a_terminal_a_chat_prints_the_diff_above_its_answer():
 
 def test_the_lines_of_a_diff_are_coloured_and_a_long_one_is_shortened():
     diff = "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n-- a\n+b\t\r\n c\n"
-    assert list(diff_lines(diff)) == [
-        ("--- a/f", ""),
-        ("+++ b/f", ""),
-        ("@@ -1,2 +1,2 @@", "cyan"),
-        ("-- a", "red"),
-        ("+b\t\\r", "green"),
-        (" c", ""),
-    ]
+    colours = {"@@ -1,2 +1,2 @@": "cyan", "-- a": "red", "+b\t\\r": "green"}
+    shown = ["--- a/f", "+++ b/f", *colours, " c"]
+    assert coloured_diff(diff) == "\n".join(f"  {click.style(line, fg=colours.get(line))}" for line in shown)
     assert coloured_diff(diff, 3).endswith("\x1b[0m\n  [3 more lines]\x1b[0m")
 
 

@@ -159,6 +159,41 @@ def test_an_agent_with_the_shipped_model_answers_each_question_of_the_texts(fold
         terminal.close()
 
 
+def printed_by(*words: str, text: str = "") -> str:
+    """What a command prints on stdout if it succeeds."""
+    command = [sys.executable, "-m", "toolspeak", *words]
+    return subprocess.run(command, input=text, capture_output=True, text=True, timeout=PATIENCE, check=True).stdout
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_chat_with_the_shipped_model_greets_and_says_what_it_can_do():
+    hello, able = printed_by("chat", text="Hello!\nWhat can you do?\n").strip().splitlines()
+    assert "demo model" in hello
+    assert "read files" in able and "run shell commands" in able
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.system("bubblewrap")
+def test_an_agent_with_the_shipped_model_answers_a_question_from_a_pipe():
+    line = next(each for each in HELP if "| toolspeak run -" in each)
+    _, question, _, _, *words = shlex.split(line)
+    assert f" {FOLDER_ANSWERS[question]} " in printed_by(*words, text=question)
+
+
+#: The commands of the texts that measure the shipped model in seconds. Others of them take hours.
+MEASURED = [line for line in HELP if re.search(r"eval --model embedded: .*--limit", line)]
+
+
+@only_at_full_size
+@pytest.mark.usefixtures("folder")
+def test_every_measurement_of_the_shipped_model_in_the_help_ends_with_an_answer_to_each_case():
+    assert len(MEASURED) == 1
+    for line in MEASURED:
+        rows = msgspec.json.decode(printed_by(*shlex.split(line)[1:], "--json"))["rows"]
+        assert [row["setting"]["plan"] for row in rows] == ["inline", "envelope"]
+        assert [(row["scores"]["all"]["cases"], row["scores"]["all"]["errors"]) for row in rows] == [(5, 0)] * 2
+
+
 @only_at_full_size
 @pytest.mark.usefixtures("folder")
 def test_the_shipped_model_calls_in_every_comparison_of_the_texts():
@@ -167,7 +202,5 @@ def test_the_shipped_model_calls_in_every_comparison_of_the_texts():
         (("--settings", "inline,decision,envelope"), ["Oslo"]),
         ((question, "--settings", "auto"), ["Oslo", "Rome"]),
     ]:
-        command = [sys.executable, "-m", "toolspeak", "compare", *arguments, "--json"]
-        printed = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True).stdout
-        for column in msgspec.json.decode(printed)["columns"]:
+        for column in msgspec.json.decode(printed_by("compare", *arguments, "--json"))["columns"]:
             assert [call["arguments"]["city"] for call in column["calls"]] == expected

@@ -312,7 +312,7 @@ def visited(browser: Any, server: Served, identifier: str, faults: list[str]) ->
         page.goto(server.link())
         page.wait_for_selector(".composer")
         page.goto(f"{server.url}/#/requests")
-        page.locator(".rows-summary").get_by_text("2000 requests").wait_for()
+        page.locator(".rows-summary").get_by_text("2,000 requests").wait_for()
         page.evaluate("document.querySelector('.rows').scrollTop = 90000")
         page.evaluate("document.querySelector('.rows').scrollTop = 0")
         page.goto(f"{server.url}/#/requests/{identifier}")

@@ -54,17 +54,17 @@ def tiles(page: Any) -> dict[str, list[str]]:
 def test_numbers_are_those_of_what_was_asked(dashboard: Any):
     choose(dashboard, "other-model")
     told = tiles(dashboard)
-    assert told["requests"] == ["4", "0 failed"]
-    assert told["emulated"] == ["100 %", "of 3 with tools"]
-    assert told["calls"] == ["2", "1 request without a call"]
-    assert told["retries"] == ["1", "1 refusal"]
-    assert told["repairs"][0] == "1"
-    assert told["tokens"] == ["750", "150 output"]
+    assert told["Requests"] == ["4", "0 failed"]
+    assert told["Emulated"] == ["100 %", "of 3 with tools"]
+    assert told["Calls"] == ["2", "1 request without a call"]
+    assert told["Retries"] == ["1", "1 refusal"]
+    assert told["Repairs"][0] == "1"
+    assert told["Tokens"] == ["750", "150 output"]
     charts = dashboard.locator("figure.chart")
     assert charts.count() == 8
     labels = [chart.get_attribute("aria-label") for chart in dashboard.locator("figure.chart svg").all()]
     assert labels[:2] == [
-        "Success over time: first answer 1, after help 2, failed 0",
+        "Success over time: first answer 1, recovered 2, failed 0",
         "Requests: emulated 3, native 0, without tools 1",
     ]
     charts.first.get_by_text("Show as table").click()
@@ -74,9 +74,9 @@ def test_numbers_are_those_of_what_was_asked(dashboard: Any):
 def test_success_is_told_with_and_without_help(dashboard: Any):
     choose(dashboard, "other-model")
     rows = dashboard.locator(".success-row").all_inner_texts()
-    assert [row.split("\n")[:2] for row in rows] == [["First answer of the model", "33 %"], ["With toolspeak", "100 %"]]
+    assert [row.split("\n")[:2] for row in rows] == [["Model's first answer", "33 %"], ["With toolspeak", "100 %"]]
     dashboard.get_by_text("What is counted?").click()
-    dashboard.get_by_text("whose prompt asks for the calls").wait_for()
+    dashboard.get_by_text("its prompt asks for the calls").wait_for()
 
 
 def listed(page: Any, count: int) -> list[str]:
@@ -117,7 +117,7 @@ def test_the_bars_of_a_model_lead_to_its_requests_only(dashboard: Any):
 def test_the_bars_are_reached_by_keyboard(dashboard: Any):
     reach(dashboard, "figure.chart svg a", 40)
     label = dashboard.evaluate("document.activeElement.getAttribute('aria-label')")
-    assert "first answer 2, after help 2, failed 0. Show requests" in label
+    assert "first answer 2, recovered 2, failed 0. Show requests" in label
     for key in ("ArrowLeft", "End", "ArrowRight", "Home"):
         dashboard.keyboard.press(key)
         assert dashboard.evaluate("document.activeElement.matches('figure.chart svg a[tabindex=\"0\"]')")
@@ -132,7 +132,7 @@ def test_any_range_can_be_chosen(dashboard: Any):
     dashboard.get_by_label("Period").select_option("Custom range")
     dashboard.locator(".success").wait_for()
     dashboard.get_by_role("textbox", name="To", exact=True).fill("2020-01-02T00:00")
-    dashboard.get_by_text("Choose a beginning that is before the end.").wait_for()
+    dashboard.get_by_text("The beginning must be before the end.").wait_for()
     dashboard.get_by_role("textbox", name="From", exact=True).fill("2020-01-01T00:00")
     dashboard.get_by_text("No requests in this period.").wait_for()
 

@@ -148,7 +148,7 @@ def test_a_row_begins_with_the_question_and_the_rounds_of_a_conversation_stand_t
     newest, result, question = rows.nth(0).inner_text(), rows.nth(1).inner_text(), rows.nth(2).inner_text()
     assert newest.startswith("hello") and "Python-urllib" in newest
     assert result.startswith("↳ result of clock, calculator\n2 rounds")
-    assert question.startswith("What time is it in Oslo") and "→ clock, calculator · browser" in question
+    assert question.startswith("What time is it in Oslo") and "→ clock, calculator · small-model · browser" in question
     assert rows.nth(2).locator(".row-follows").count() == 2
 
 

@@ -207,7 +207,7 @@ def test_a_setting_becomes_the_default_of_a_model_and_is_taken_back(playground: 
     assert config.settings_for("scripted:small-model").mode == "off"
     playground.get_by_role("combobox", name="Calls").first.select_option("auto")
     playground.get_by_role("button", name="Make this the default").first.click()
-    playground.get_by_text("small-model uses the settings of the configuration again").wait_for()
+    playground.get_by_text("small-model uses its configured settings again").wait_for()
     assert plan() == "emulated" and fits(playground)
 
 

@@ -134,6 +134,74 @@ def test_two_tabs_with_one_chat_lose_nothing(browser: Any, faults: list[str], tm
     faults.clear()  # the answer that refuses to overwrite a chat is an error in the console
 
 
+def test_a_chat_that_is_deleted_in_another_tab_while_it_streams_stays_deleted(
+    browser: Any, faults: list[str], tmp_path: Path
+):
+    pytest.importorskip("sqlalchemy")
+    url = f"sqlite:///{tmp_path / 'sessions.db'}"
+    with served(store=url) as server:
+        first = opened(browser, server, server.link(), faults)
+        first.fill(".composer textarea", "linger over it")
+        first.press(".composer textarea", "Enter")
+        first.locator(".live").get_by_text("It takes a while").wait_for()
+        first.wait_for_url(re.compile("#/chats/[0-9a-f]{32}$"))
+        second = first.context.new_page()
+        second.goto(first.url)
+        second.locator(".bubble").get_by_text("linger over it").wait_for()
+        deleted(second)
+        first.bring_to_front()
+        first.click(".composer button")
+        first.get_by_text("It is no longer saved. To keep it, fork it.").wait_for()
+        assert first.locator(".live, .answer").get_by_text("It takes a while").is_visible()
+        first.wait_for_load_state("networkidle")
+        with open_store(url) as store:
+            assert store.sessions("") == []
+        first.reload()
+        first.get_by_text("This chat was deleted").wait_for()
+        ask(first, "hello")  # in a new chat
+        listed(first, "hello")
+        # Deleted in its own tab, while an answer comes.
+        first.fill(".composer textarea", "linger once more")
+        first.press(".composer textarea", "Enter")
+        first.locator(".live").get_by_text("It takes a while").wait_for()
+        deleted(first)
+        first.wait_for_url("**/#/chats/new")
+        first.locator(".welcome").wait_for()
+        first.wait_for_load_state("networkidle")
+        assert not first.get_by_text("no longer saved").is_visible()
+        with open_store(url) as store:
+            assert store.sessions("") == []
+        first.context.close()
+    faults.clear()  # that the session is gone is an error in the console
+
+
+def deleted(page: Any) -> None:
+    page.get_by_text("Manage", exact=True).click()
+    page.get_by_role("button", name="Delete…").click()
+    page.get_by_role("button", name="Delete for good").click()
+    page.locator(".welcome").wait_for()
+
+
+def test_a_page_that_is_left_before_its_first_save_arrives_keeps_the_chat(
+    browser: Any, faults: list[str], tmp_path: Path
+):
+    pytest.importorskip("sqlalchemy")
+    with served(store=f"sqlite:///{tmp_path / 'sessions.db'}") as server:
+        page = opened(browser, server, server.link(), faults)
+        held = threading.Event()
+        page.route("**/toolspeak/sessions", lambda route: held.set())  # it stays on its way until the page is left
+        told = ask(page, "hello").locator(".about").inner_text()
+        assert held.is_set() and page.url.endswith("#/chats")
+        page.unroute("**/toolspeak/sessions")
+        page.reload()
+        page.locator(".exchange .about").wait_for()
+        assert page.locator(".exchange .about").inner_text() == told
+        listed(page, "hello")  # once
+        page.wait_for_url(re.compile("#/chats/[0-9a-f]{32}$"))
+        page.context.close()
+    assert not faults
+
+
 def test_a_page_that_is_closed_while_an_answer_comes_keeps_what_has_come(
     browser: Any, faults: list[str], tmp_path: Path
 ):

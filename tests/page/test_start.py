@@ -156,9 +156,13 @@ def test_a_copied_example_is_no_success(start: Any):
         (
             [("No.", "it refused"), ("I would.", "it described")],
             "No.",
-            "It refused. When it was asked again for the last time: it described.",
+            "It refused. After the last retry: it described.",
         ),
-        ([("No.", "it refused"), ("No, no.", "it refused")], "No.", "It refused. So it did when it was asked again."),
+        (
+            [("No.", "it refused"), ("No, no.", "it refused")],
+            "No.",
+            "It refused. The retry failed for the same reason.",
+        ),
         ([("No.", "it refused"), ("I would.", "it described")], "I would.", "It described."),
         ([("No.", "it refused")], "", "It refused."),
     ],
@@ -355,8 +359,8 @@ HAR = {
     ("pasted", "recognised", "verdict"),
     [
         (json.dumps(HAR), "a HAR file with 2 requests", "asks the model again"),
-        ('<tool_call>{"name": "ping", "arguments": {}}</tool_call>', "the answer of a model", "reads 1 call"),
-        ('{"choices": [{"message": {"content": "Hello."}}]}', "the body of a response", "offers no tools"),
+        ('<tool_call>{"name": "ping", "arguments": {}}</tool_call>', "a model's answer", "reads 1 call"),
+        ('{"choices": [{"message": {"content": "Hello."}}]}', "a response body", "offers no tools"),
         ('data: {"choices": [{"delta": {"content": "[ping()]"}}]}\n\ndata: [DONE]', "a streamed response", ""),
         ('{"contents": [{"role": "user", "parts": [{"text": "Hi"}]}]}', "a request (Gemini)", "There is no answer"),
         ("curl https://api.example.com/v1/models", "", "has no body"),

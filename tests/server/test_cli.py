@@ -260,6 +260,7 @@ def test_the_plan_of_one_upstream_is_printed_with_its_reason_and_how_to_change_i
     assert _lines(capsys, started[-1][-1]) == [
         "Upstream 127.0.0.1:9 (m): starts with plan pass: requests go to the model unchanged (mode is off: the request "
         "is passed through unchanged). Change it with --mode or --plan.",
+        "m answers every request, whatever model the client names.",
         SILENT,
     ]
     assert caplog.messages == []
@@ -300,6 +301,7 @@ def test_the_plan_of_a_model_that_is_known_from_use_is_printed(
     assert _lines(capsys, started[-1][-1]) == [
         "Upstream 127.0.0.1:9 (m): starts with plan native: the model's own tool calling is used (native tool calls: "
         "seen in use: calls came natively). Change it with --mode or --plan.",
+        "m answers every request, whatever model the client names.",
         SILENT,
     ]
 

@@ -122,6 +122,16 @@ def test_a_terminal_gets_one_short_line_for_each_model_request(colours: bool, st
     assert "warning  something else" in other
 
 
+def test_a_terminal_names_the_model_that_answers_instead_of_another_one():
+    with logged(level=logging.WARNING, terminal=TerminalLogFormatter(tuple, colours=False)) as written:
+        app = recording(line("one", Answers("Hello.", "Hello."), fixed="m"))
+        for name in ("gpt-4", "m"):
+            run(ask(app, "POST", CHAT, {}, {**HELLO, "model": name}))
+    replaced, named = written.getvalue().splitlines()
+    assert "  gpt-4 (answered by m)  " in replaced
+    assert "  m  " in named
+
+
 def test_a_terminal_shows_why_a_request_failed():
     with logged(level=logging.ERROR, terminal=TerminalLogFormatter(tuple, colours=False)) as written:
         app = recording(line("one", Script(UpstreamError("out of\nmemory")), models=("m",)))

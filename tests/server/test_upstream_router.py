@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 from typing import Any
 
@@ -119,6 +120,12 @@ def test_one_model_for_everybody_is_asked_for_whatever_a_request_names():
     assert told(team.app, "gpt-4", bearer(team.key("anna"))) == "Hello."
     assert told(team.app, "", bearer(team.key("carl"))) == "Hello."
     assert {request.model for request in parrot.asked} == {"the-one"}
+    # The reply says so, to those who have named another one.
+    for name, stream in itertools.product(("gpt-4", "the-one"), (False, True)):
+        body = {**HELLO, "model": name, "stream": stream}
+        answer = run(ask(team.app, "POST", CHAT, bearer(team.key(f"{name}-{stream}")), body))
+        assert json.loads(answer.header("x-toolspeak")).get("model") == ("the-one" if name == "gpt-4" else None)
+        assert (b'"model":"the-one"' in answer.body) is (stream or name == "the-one")
     # A key for another model is of no use, though the request names that one.
     answer = run(ask(team.app, "POST", CHAT, bearer(team.key("bert", "gpt-4")), {**HELLO, "model": "gpt-4"}))
     assert answer.status == 404

@@ -194,6 +194,22 @@ def test_what_somebody_else_has_added_is_not_overwritten(tmp_path: Path):
     assert desk.questions(session) == ["one", "from tab two"]
 
 
+def test_a_chat_is_created_once_with_the_id_that_the_page_has_chosen(tmp_path: Path):
+    desk = Desk(tmp_path)
+    session = "0123456789abcdef" * 2
+    body = {"exchanges": [exchange("one")], "session": session, "keep": 0, "create": True}
+    for _ in range(2):  # the first reply may have been lost
+        assert desk.ask("POST", "/toolspeak/sessions", body).json == {"id": session, "kept": 1}
+    assert desk.questions(session) == ["one"]
+    other = desk.session(desk.keys.new("other", admin=True)[1])
+    assert desk.ask("POST", "/toolspeak/sessions", body, who=other).status == 200  # in a chat of its own
+    assert desk.ask("DELETE", f"/toolspeak/sessions/{session}").status == 200
+    later = {**body, "keep": 1, "create": False}
+    assert desk.ask("POST", "/toolspeak/sessions", later).status == 404
+    assert desk.ask("POST", "/toolspeak/sessions", {**body, "session": "../x"}).status == 404
+    assert desk.listed() == []
+
+
 def test_what_the_page_knew_of_an_answer_it_knows_again(tmp_path: Path):
     desk = Desk(tmp_path)
     facts = {"plan": "decision", "error": "it broke", "record": "abc123", "seconds": 2.25, "model": "m", "why": "no"}

@@ -208,9 +208,12 @@ def test_one_limit_is_refunded_without_the_other(key: ApiKey):
 # ---- the header with details
 
 
-def general_header(identifier: str, plan: str, upstream: str, requests: int | None, warnings: tuple[str, ...]) -> Any:
+def general_header(
+    identifier: str, plan: str, upstream: str, model: str, requests: int | None, warnings: tuple[str, ...]
+) -> Any:
     """What the header contains, written down plainly."""
     brief = {"id": identifier, "plan": plan, **({"upstream": upstream} if upstream else {})}
+    brief |= {"model": model} if model else {}
     whole = brief if requests is None else {**brief, "requests": requests, "warnings": list(warnings)}
     text = msgspec.json.encode(whole)
     return brief if len(text) > 2048 or not text.isascii() else whole
@@ -234,6 +237,7 @@ def general_header(identifier: str, plan: str, upstream: str, requests: int | No
 def test_the_header_has_what_fits(upstream: str, requests: int | None, warnings: tuple[str, ...]):
     identifier = "0123456789abcdef" * 2
     about = () if requests is None else (requests, warnings)
-    header = b'{"id":"%b",%b' % (identifier.encode(), _extension_rest("pass", upstream, *about))
-    assert header.isascii() and b"\n" not in header and b"\r" not in header
-    assert json.loads(header) == general_header(identifier, "pass", upstream, requests, warnings)
+    for model in ("", "small-model"):
+        header = b'{"id":"%b",%b' % (identifier.encode(), _extension_rest("pass", upstream, model, *about))
+        assert header.isascii() and b"\n" not in header and b"\r" not in header
+        assert json.loads(header) == general_header(identifier, "pass", upstream, model, requests, warnings)

@@ -7,7 +7,6 @@ Exit status: 0 success, 1 failure, 2 invalid command line or input.
 """
 
 import re
-import sys
 import tomllib
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -35,7 +34,6 @@ _SHARED = _SECTIONS.pop("shared")
 #: The commands of the start screen, with what they do.
 _FIRST_STEPS = _SECTIONS.pop("first_steps")
 _COMMANDS = {name: table for section in _SECTIONS.values() for name, table in section.items()}
-_WIDTH = 50  # maximum width of these commands on the start screen
 _MIN_WIDTH, _MAX_WIDTH = 30, 100  # of help
 _WHOLE = 200  # maximum length of a command's summary, more than any has
 
@@ -214,15 +212,11 @@ def main(context: click.Context) -> None:
     """Tool calling for any language model."""
     if context.invoked_subcommand is not None:
         return
-    if not sys.stdout.isatty():
-        click.echo(context.get_help(), err=True)
-        context.exit(2)
-    click.echo(f"{click.style(f'toolspeak {__version__}', bold=True)} - tool calling for any language model\n")
     screen = context.make_formatter()
+    screen.write(f"{click.style(f'toolspeak {__version__}', bold=True)} - tool calling for any language model\n\n")
     with screen.indentation():
         screen.write_dl([(click.style(title, bold=True), " · ".join(section)) for title, section in _SECTIONS.items()])
     with screen.section("First steps"):
-        screen.write_dl(
-            [(click.style(command, fg="cyan"), str(text)) for command, text in _FIRST_STEPS.items()], _WIDTH
-        )
+        steps = [(click.style(command, fg="cyan"), str(text)) for command, text in _FIRST_STEPS.items()]
+        screen.write_dl(steps, screen.width - _MIN_WIDTH)
     click.echo(screen.getvalue(), nl=False)

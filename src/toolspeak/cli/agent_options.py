@@ -95,8 +95,8 @@ def make_client(options: CommandOptions) -> tuple[AsyncClient, Config]:
         prepare_embedded(config, weights)
         # A lasting secret gives each process the same marks, so that it can use the prompts that others have read.
         return AsyncClient(f"{_EMBEDDED}{weights}", config=config, state=config.state()), config
-    name = name or "openai:"
-    name = name if ":" in name else f"openai:{name}"
+    if ":" not in name and (not name or options.upstream or config.base_url):
+        name = f"openai:{name}"
     return AsyncClient(name, base_url=options.upstream, protocol=options.protocol, config=config), config
 
 

@@ -5,7 +5,7 @@ invisible characters escaped, because an attack could hide in anything that is l
 """
 
 import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from threading import RLock
 from typing import TYPE_CHECKING, Any
@@ -113,15 +113,11 @@ def stage_text(event: AgentEvent) -> str:
             return ""
 
 
-def diff_lines(diff: str, limit: int = _DIFF_LINES) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a diff with the colour of each, at most `limit`. Control characters are escaped."""
-    for index, line in enumerate(shorten_diff(diff, limit)):
-        yield printable(line, keep="\t"), "" if index < _DIFF_HEAD else _DIFF_COLOURS.get(line[:1], "")
-
-
 def coloured_diff(diff: str, limit: int = _DIFF_LINES, indent: str = "  ") -> str:
-    """Format a diff for `click.echo`, which removes the colours where they cannot be shown."""
-    return "\n".join(indent + click.style(text, fg=colour or None) for text, colour in diff_lines(diff, limit))
+    """Format a diff, at most `limit` lines of it, with control characters escaped."""
+    lines = [printable(line, keep="\t") for line in shorten_diff(diff, limit)]
+    colours = [None if index < _DIFF_HEAD else _DIFF_COLOURS.get(line[:1]) for index, line in enumerate(lines)]
+    return "\n".join(indent + click.style(line, fg=colour) for line, colour in zip(lines, colours, strict=True))
 
 
 _STOPS = frozenset({"limit_rounds", "limit_tokens", "limit_seconds", "loop_broken"})
@@ -268,7 +264,8 @@ class LiveScreen:
                 tail = self._tails.get(call_id, "") + clean(text)
                 self._tails[call_id] = "\n".join(tail.split("\n")[-_TAIL_LINES:])
             case events.FileChanged(_, _, diff):
-                self._print_diff(diff)
+                self.pause()
+                self._print(coloured_diff(diff))
             case events.ResultReady(call, result):
                 self._calls[call.id] = f"{'✗' if result.error else '✓'} {call_text(call)}"
                 self._tails.pop(call.id, None)
@@ -296,12 +293,6 @@ class LiveScreen:
 
         if text:
             self._console.print(Text.from_ansi(coloured(text), style=style))
-
-    def _print_diff(self, diff: str) -> None:
-        from rich.text import Text
-
-        self.pause()
-        self._console.print(Text("\n").join(Text(f"  {text}", style=colour) for text, colour in diff_lines(diff)))
 
     def _redraw(self) -> None:
         from rich.live import Live as RichLive

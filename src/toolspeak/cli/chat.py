@@ -259,6 +259,5 @@ async def _run_command(chat: ChatSession, line: str) -> None:
     """Run a slash command. Raises _Quit for /quit, UsageError for an invalid command or argument."""
     name, _, argument = line.partition(" ")
     if name not in _COMMANDS:
-        hint = suggestion(name, _COMMANDS, "type /help for a list")
-        raise UsageError(f"unknown command `{clean(name)}`", hint=hint)
+        raise UsageError(f"unknown command `{clean(name)}`", hint=suggestion(name, _COMMANDS, "type /help for a list"))
     await _COMMANDS[name][1](chat, argument.strip())

@@ -168,9 +168,9 @@ def command(
 
 
 def _retries_text(codes: Sequence[str]) -> str:
-    """Say how often a model was asked again, and why."""
+    """Say how many retries there were, and why."""
     reasons = [RETRY_REASONS[code] for code in codes if code in RETRY_REASONS]
-    return f"asked again {counted(len(reasons), 'time')}: {', '.join(dict.fromkeys(reasons))}" if reasons else ""
+    return f"{counted(len(reasons), 'retry', 'retries')}: {', '.join(dict.fromkeys(reasons))}" if reasons else ""
 
 
 async def _compare(
@@ -195,10 +195,8 @@ def try_command(url: str, model: str, prompt: str, key_env: str) -> None:
         raw, helped = asyncio.run(_try(_Comparison(prompt), address, name, key))
     echo(f"{clean(name)} at {address.base_url}: {clean(prompt)}\n")
     _print([raw, helped])
-    if helped.successes:
-        echo(f"\nUse it: toolspeak serve --upstream {address.base_url} --model {address.provider}:{clean(name)}")
-    else:
-        echo(f"\nFind out why: toolspeak doctor --upstream {address.base_url} --model {address.provider}:{clean(name)}")
+    place = f"--upstream {address.base_url} --model {address.provider}:{clean(name)}"
+    echo(f"\nUse it: toolspeak serve {place}" if helped.successes else f"\nFind out why: toolspeak doctor {place}")
     sys.exit(not helped.successes)
 
 
@@ -235,8 +233,7 @@ def _print(columns: Sequence[_Column]) -> None:
 
     console = Console()
     if console.width < _MIN_WIDTH * len(columns):
-        for column in columns:
-            console.print(column)
+        console.print(*columns, sep="\n")
         return
     table = Table.grid(padding=(0, 3), expand=True)
     for _ in columns:

@@ -43,14 +43,19 @@ def path_command() -> None:
 
 def init_command(project: bool, dry_run: bool) -> None:
     text = Path(__file__).with_name("config_template.toml").read_text(encoding="utf-8")
+    new_config(_file(project), text, "toolspeak config init", dry_run)
+
+
+def new_config(path: Path, text: str, command: str, dry_run: bool) -> bool:
+    """Write a new configuration file, or print it if `dry_run`. Return whether it was written."""
     if dry_run:
         click.echo(text, nl=False)
-        return
-    path = _file(project)
+        return False
     if path.exists():
-        raise CliError(f"`{path}` already exists", hint="`toolspeak config init --dry-run` prints what to add to it")
+        raise CliError(f"`{path}` already exists", hint=f"`{command} --dry-run` prints what to add to it")
     write_config(path, text)
     echo(f"Wrote `{path}`")
+    return True
 
 
 def set_command(key: str, value: str, project: bool, as_json: bool) -> None:

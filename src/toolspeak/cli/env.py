@@ -92,8 +92,8 @@ def _print_list(as_json: bool) -> None:
         return
     width = max(map(len, clients()))
     for name, row in clients().items():
-        starts = f"; toolspeak launch {name}" if row.program else ""
-        echo(f"{name:<{width}}  {row.title} ({', '.join(row.speaks)}{starts})", indent=width + 2)
+        starts = f" · toolspeak launch {name}" if row.program else ""
+        echo(f"{name:<{width}}  {row.title} · {', '.join(row.speaks)}{starts}", indent=width + 2)
 
 
 def _lines(row: ClientSettings, shell: ShellSyntax, key: str, key_env: str) -> Iterator[str]:
@@ -103,7 +103,7 @@ def _lines(row: ClientSettings, shell: ShellSyntax, key: str, key_env: str) -> I
     for name, value in row.env.items():
         yield shell.copy_command(name, key_env) if key_env and value == key else shell.export_command(name, value)
     for file in row.files:
-        yield f"# put this into {file.path} (--file prints only this part):"
+        yield f"# add this to {file.path} (--file prints only this part):"
         yield from (f"#   {line}" if line else "#" for line in file.text.splitlines())
     if row.arguments and not row.files:
         yield f"# start it with: {row.program} {' '.join(row.arguments)}"

@@ -19,7 +19,7 @@ import msgspec
 from .. import __version__
 from ..client import AsyncClient
 from ..config import Config, redacted_url
-from ..core.text import suggestion
+from ..core.text import counted, suggestion
 from ..dialects.registry import dialect as dialect_named
 from ..engine.planning.strategy import Mode, Settings
 from ..evaluation.bfcl import CATEGORIES
@@ -303,7 +303,7 @@ class _Progress(Spinner):
 
     def __init__(self, missing: int, total: int) -> None:
         finished = f", {total - missing} already finished" if missing != total else ""
-        echo(f"{missing} cases to run{finished}", err=True)
+        echo(f"{counted(missing, 'case')} to run{finished}", err=True)
         super().__init__("waiting for the first answer")
         self._total = missing
         self._done = self._right = 0

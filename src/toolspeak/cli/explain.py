@@ -96,7 +96,7 @@ def _attempt(number: int, attempt: dict[str, Any], following: list[dict[str, Any
     if attempt["fault"]:
         phase = following[0]["phase"] if following else ""
         ends = {"": "gave up", "final": "went on without a call", "interpretation": "asked the interpreter"}
-        what = ends.get(phase, "asked again")
+        what = ends.get(phase, "retried")
         fault = attempt["fault"]
         yield safe(f"  {what}: {fault.get('why') or fault['kind']} [{fault['kind']}]")
 

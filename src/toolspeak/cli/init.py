@@ -10,12 +10,10 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-import click
-
 from ..config.sources import user_file
 from ..errors import UsageError
-from ._io import CliError, Spinner, echo, usage_errors
-from .config import write_config
+from ._io import Spinner, echo, usage_errors
+from .config import new_config
 
 if TYPE_CHECKING:
     from ..server.web.connect import Address
@@ -24,17 +22,11 @@ if TYPE_CHECKING:
 def command(dry_run: bool) -> None:
     with usage_errors(), Spinner("looking for models on this machine"):
         text = "\n".join(_lines(asyncio.run(_find())))
-    if dry_run:
-        click.echo(text)
-        return
-    path = user_file()
-    if path.exists():
-        raise CliError(f"`{path}` already exists", hint="`toolspeak init --dry-run` prints what to add to it")
-    write_config(path, text + "\n")
-    echo(f"Wrote `{path}`\n")
-    from .doctor import command as doctor
+    if new_config(user_file(), text + "\n", "toolspeak init", dry_run):
+        from .doctor import command as doctor
 
-    doctor()
+        echo()
+        doctor()
 
 
 async def _find() -> dict[str, Address]:

@@ -100,6 +100,8 @@ def _list(store: ProbeStore, as_json: bool) -> None:
     if as_json:
         write_json([_plain(stored) for stored in probes], indent=2)
         return
+    if not probes:
+        echo("No stored results. Probe a model with: toolspeak probe PROVIDER:MODEL", err=True)
     now = store.clock()
     for stored in probes:
         state = "fresh" if stored.is_fresh(now) else "expired"

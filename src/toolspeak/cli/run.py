@@ -33,7 +33,7 @@ def command(task: str, session: str, as_json: bool, **options: Any) -> None:
         if task == "-":
             task = read_text("-")
         if not task.strip() and not session:
-            raise UsageError("missing task", hint='toolspeak run "..."')
+            raise UsageError("missing task", hint='write `toolspeak run "TASK"`, or use - to read the task from stdin')
         result = asyncio.run(_run_task(task, session, as_json, agent_options(options)))
     sys.exit(_exit_status(result))
 

@@ -187,6 +187,8 @@ def _plan_lines(gateway: Gateway, table: str) -> list[str]:
         start = "starts" if names or strategy.rule not in UNKNOWN_RULES else "a new model starts"
         about = f"{start} with plan {strategy.plan}: {PLAN_TEXTS[strategy.plan]} ({strategy.why})"
         lines.append(f"Upstream {title}: {about}. Change it with {change}.")
+        if upstream.fixed:
+            lines.append(f"{printable(upstream.fixed)} answers every request, whatever model the client names.")
         if strategy.warning:
             _log.warning("upstream %s: %s", title, strategy.warning)
         if is_unreachable(upstream.base_url):
@@ -223,13 +225,11 @@ def _announce(options: _ServeOptions, plans: list[str], is_small: bool, code: Ca
     for line in plans if options.log_format != "json" else ():
         echo(line)
     if sys.stderr.isatty():  # otherwise stderr may be a log that others can read
-        minutes = f"{CODE_SECONDS / 60:.0f} min"
+        clients = _SMALL if is_small else f"toolspeak launch codex --url {local} (`toolspeak env` lists the clients)"
         rows = {
             "Page": link(local, code()),
-            "": f"(one-time link, valid {minutes}; `toolspeak page` prints another one)",
-            "Clients": _SMALL
-            if is_small
-            else f"toolspeak launch codex --url {local} (`toolspeak env` lists the clients)",
+            "": f"(one-time link, valid {CODE_SECONDS / 60:.0f} min; `toolspeak page` prints another one)",
+            "Clients": clients,
             "Stop": "Ctrl-C",
         }
         for title, text in rows.items():

@@ -63,6 +63,8 @@ def list_command(text: str, limit: int, as_json: bool) -> None:
     if as_json:
         write_json(msgspec.to_builtins(sessions), indent=2)
         return
+    if not sessions:
+        echo("No session contains this." if text else "No sessions yet. Start one with: toolspeak chat", err=True)
     for info in sessions:
         echo(f"{info.id[:12]}  {_ago(info.updated):<14}  {_title(info)}  ({_facts(info)})")
 

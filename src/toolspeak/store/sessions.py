@@ -82,8 +82,11 @@ class Store:
         about: JSONObject | None = None,
         lease_seconds: float = leases.LEASE_SECONDS,
         keep: int | None = None,
+        create: bool = False,
     ) -> SqlJournal:
         """Open a session for writing: a new one, or an existing one after repair. `keep` deletes all later entries.
+
+        `create` gives a new session this id.
 
         Raises NoSessionError if this owner has no such session, SessionBusyError if another writer holds it, and
         StoreDamagedError if it is unreadable.
@@ -93,7 +96,7 @@ class Store:
         about_json = dump(about or {})
 
         def opened(connection: sa.Connection) -> int:
-            if not session:
+            if create or not session:
                 texts = {"owner": key.owner, "id": key.session, "title": "", "about": about_json}
                 connection.execute(insert_new(connection, sessions, {**texts, "created": now(), "updated": now()}))
             leases.take(connection, lease)

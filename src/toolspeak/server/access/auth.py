@@ -152,7 +152,7 @@ class Access:
             if session := self.sessions.exchange(code_or_key):
                 return session
             hint = "run `toolspeak page` for a new link, or use an admin key"
-            raise Unauthorized("this is no admin key and no valid link; a link holds once, for ten minutes", hint=hint)
+            raise Unauthorized("invalid admin key, or a link that has expired or was already used", hint=hint)
         key = self._key((Credential("x-toolspeak-key", Secret(code_or_key)),))
         if key is None or not key.admin:
             raise Forbidden("this requires an admin key", hint="create one with `toolspeak keys new NAME --admin`")

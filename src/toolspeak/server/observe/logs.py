@@ -117,7 +117,9 @@ class TerminalLogFormatter(logging.Formatter):
         status = int(str(line["status"]))
         colour = _GREEN if status < _FIRST_ERROR else _RED
         code = f"\x1b[{colour}m{status}\x1b[0m" if self._colours else str(status)
-        words = [str(line.get(name, "")) for name in ("client", "model", "plan", "calls", "retries")]
+        answering = f" (answered by {line['answering_model']})" if "answering_model" in line else ""
+        words = [str(line.get("client", "")), f"{line.get('model', '')}{answering}"]
+        words += [str(line.get(name, "")) for name in ("plan", "calls", "retries")]
         if "model" not in line:  # rejected before a model was asked
             words.insert(0, str(line["message"]))
         words += [f"{float(str(line['ms'])) / 1000:.1f} s", str(line.get("record", ""))[:_SHORT_ID_CHARS]]

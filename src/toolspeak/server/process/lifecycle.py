@@ -94,8 +94,10 @@ class Lifecycle:
             fields |= {"requests": record.requests, "added_ms": round(added * 1000, 3), "record": record.id}
             retries = count_retries(record.trace.attempts)
             attempts = of_model(record.trace.attempts)
+            answering = attempts[-1].request.model if attempts else record.model
             names = [each.name for attempt in attempts for each in attempt.candidates if each.verdict == "call"]
-            more = {"upstream": record.upstream_name, "no_call": record.trace.why_no_call, "error": record.error}
+            more = {"answering_model": answering if answering != record.model else ""}
+            more |= {"upstream": record.upstream_name, "no_call": record.trace.why_no_call, "error": record.error}
             more |= {"client": header(context.scope, b"user-agent").partition("/")[0][:_MAX_CLIENT_CHARS]}
             more |= {"calls": ", ".join(names), "retries": counted(retries, "retry", "retries") if retries else ""}
             self._line(context, fields | {name: text for name, text in more.items() if text})

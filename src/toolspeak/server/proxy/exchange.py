@@ -467,31 +467,30 @@ class Exchange:
     # ---- metadata
 
     def _extension(self, planned: PlannedTurn) -> dict[str, JSONValue]:
-        extension: dict[str, JSONValue] = {"id": self._id, "plan": planned.plan.kind}
-        if upstream := self._upstream_name():
-            extension["upstream"] = upstream
+        upstream, model = self._answering()
+        extension: dict[str, JSONValue] = {"id": self._id, **_brief(planned.plan.kind, upstream, model)}
         outcome = planned.turn.outcome
         if outcome is not None:
             extension |= {"requests": outcome.requests, "warnings": list(outcome.warnings)}
         return extension
 
-    def _upstream_name(self) -> str:
-        """Return the name of the upstream that answers; empty while several may still do so."""
-        context = CURRENT.get()
-        answering = context.upstream if context is not None else ""
-        return answering or (self._target.upstream if self._target is not None else "")
+    def _answering(self) -> tuple[str, str]:
+        """Return the upstream that answers, empty while several may still do so, and a model that replaces another."""
+        context, target = CURRENT.get(), self._target
+        upstream, model = (target.upstream, target.model) if target is not None else ("", "")
+        return (context.upstream if context is not None else "") or upstream, model
 
     def _extension_header(self, planned: PlannedTurn) -> Headers:
         """Return the `x-toolspeak` header, which must be ASCII and limited in size."""
         outcome = planned.turn.outcome
         about = () if outcome is None else (outcome.requests, outcome.warnings)
-        rest = _extension_rest(planned.plan.kind, self._upstream_name(), *about)
+        rest = _extension_rest(planned.plan.kind, *self._answering(), *about)
         return [(b"x-toolspeak", b'{"id":"%b",%b' % (self._id.encode(), rest))]
 
     def _record_of(self, planned: PlannedTurn, request: Request) -> RequestRecord:
         plan, turn = planned.plan, planned.turn
         about = (self._id, self._protocol.name, request.model, plan.kind)
-        outcome, upstream = turn.outcome, self._upstream_name()
+        outcome, (upstream, _) = turn.outcome, self._answering()
         if outcome is None:
             error = "the client disconnected" if self._disconnected else "interrupted"
             trace = Trace(plan.kind, plan.rule, plan.why, turn.answered)
@@ -502,13 +501,18 @@ class Exchange:
 
 
 @lru_cache(256)
-def _extension_rest(plan: str, upstream: str, requests: int = 0, warnings: tuple[str, ...] = ()) -> bytes:
+def _extension_rest(plan: str, upstream: str, model: str, requests: int = 0, warnings: tuple[str, ...] = ()) -> bytes:
     """Return the `x-toolspeak` header after its id. `requests` is 0 while the turn runs."""
-    brief = {"plan": plan, **({"upstream": upstream} if upstream else {})}
+    brief = _brief(plan, upstream, model)
     text = msgspec.json.encode({**brief, **({"requests": requests, "warnings": warnings} if requests else {})})
     if len(text) > _MAX_EXTENSION_BYTES - _ID_BYTES or not text.isascii():
         text = json.dumps(brief).encode()
     return text[1:]
+
+
+def _brief(plan: str, upstream: str, model: str) -> dict[str, str]:
+    places = {"upstream": upstream, "model": model}
+    return {"plan": plan, **{name: value for name, value in places.items() if value}}
 
 
 def for_upstream(request: Request, target: Target) -> Request:

@@ -77,6 +77,7 @@ class Target(msgspec.Struct, frozen=True):
     #: The name of the upstream that answers; empty if there are fallbacks, so that this is known only afterwards.
     upstream: str
     tenant: str = ""  # the tenant of the caller's conversations
+    model: str = ""  # the model that answers, if the server has only that one and the client asked for another
     #: The server tools that the request selects; None if it makes no selection.
     server_tools: frozenset[str] | None = None
 
@@ -301,7 +302,8 @@ class Gateway:
             header = own_key.header  # the protocols match, so the upstream gets the key as the client sent it
         key = (location.upstream, location.model, key_tenant, header)
         cached = _cached(self._makers, key, partial(self._make, location, own_key, header), _MAX_TARGETS)
-        return Target(*cached, caller.tenant or key_tenant)
+        model = location.model if location.model == self._fixed != request.model else ""
+        return Target(*cached, caller.tenant or key_tenant, model)
 
     def recipe(self, request: Request, caller: Caller) -> Recipe | None:
         """Return what an earlier request of the caller, with the same options and tools, has shown."""

@@ -16,7 +16,7 @@ import msgspec
 
 from ...core.types import JSONObject, JSONValue, Message, Note, TextPart, ToolCall, ToolResult, Usage
 from ...engine.rounds.transcript import Answer, CallRecord, CallState, Entry, FileDiff, Round
-from ...errors import ConfigError, StoreError, UsageError
+from ...errors import ConfigError, NoSessionError, StoreError, UsageError
 from ...store import open_store
 from ...store.session_interface import copy_entries
 from ..access.auth import Caller
@@ -156,6 +156,7 @@ class _SaveChat(msgspec.Struct, frozen=True):
     #: How many answers the page believes to be in the session.
     expected: int | None = None
     model: str = ""
+    create: bool = False  # whether to create the session with this id if there is none
 
 
 class _ContinuedElsewhere(UsageError):
@@ -209,7 +210,9 @@ class SessionsApi:
             raise UsageError(f"invalid chat: {error}") from None
         new = [entry for each in chat.exchanges for entry in to_transcript(each)]
         store = await asyncio.to_thread(self._open, owner)
-        before, complete, total = await asyncio.to_thread(_prefix, store, chat.session, chat.keep)
+        before, complete, total = tuple[Entry, ...](), True, 0  # of a session that is to be created
+        with suppress(*[NoSessionError] * chat.create):
+            before, complete, total = await asyncio.to_thread(_prefix, store, chat.session, chat.keep)
         if chat.expected is not None and total > chat.expected:
             raise _ContinuedElsewhere("the chat was continued elsewhere", hint="save it as a new one")
         if total < chat.keep:
@@ -218,7 +221,7 @@ class SessionsApi:
         # Only sessions that the page started may be shortened.
         writable = complete or (await asyncio.to_thread(store.info, chat.session)).about.get("from") == _PAGE
         session, keep = (chat.session, None if complete else len(before)) if writable else ("", None)
-        journal = await store.journal(session, about=about, keep=keep)
+        journal = await store.journal(session, about=about, keep=keep, create=chat.create)
         try:
             await copy_entries(journal, new if writable else (*before, *new))
         finally:

@@ -54,7 +54,7 @@ function drawAttempt(attempt, following, index, asked) {
 }
 
 /** @param {import("./detail.js").Note[]} notes */
-export const drawNotes = (notes) => notes.length > 0 && longList(h("ul", { class: "notes small" }), notes, (note) => h("li", { title: note.code }, note.why ? `Asked again: ${note.why}` : h("span", { class: "strong" }, note.code.replaceAll("_", " ")), note.detail && [": ", withCode(note.detail)]));
+export const drawNotes = (notes) => notes.length > 0 && longList(h("ul", { class: "notes small" }), notes, (note) => h("li", { title: note.code }, note.why ? `Retried: ${note.why}` : h("span", { class: "strong" }, note.code.replaceAll("_", " ")), note.detail && [": ", withCode(note.detail)]));
 
 /** @param {import("./detail.js").Attempt} attempt whose answer is drawn with its candidates marked */
 function marked(attempt) {

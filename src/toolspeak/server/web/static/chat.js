@@ -19,6 +19,7 @@ const FOLLOW_DISTANCE = 120;
 const LAST_CHAT = "toolspeak-chat";
 const NEW = "new";
 const GONE = "This chat was deleted, or it belongs to another user.";
+const NOT_SAVED = `${GONE} It is no longer saved. To keep it, fork it.`;
 const isGone = (/** @type {unknown} */ error) => error instanceof ApiError && error.status === 404;
 
 /**
@@ -110,21 +111,26 @@ export function makeChat(about) {
 
   /**
    * Saves the current conversation and shows a notice if that fails.
-   * @param {string} [session] in which it is already stored
+   * @param {string} [session] in which it is already stored, or shall be
+   * @param {boolean} [exists] whether that session is known to exist
    */
-  function makeSaver(session) {
+  function makeSaver(session = "", exists = Boolean(session)) {
     const showResult = (/** @type {string} */ why) => {
-      if (why) saveErrors.set(chat, why);
+      if (why && (!chat.gone || chat === saver)) saveErrors.set(chat, chat.gone ? NOT_SAVED : `This chat is not saved yet: ${why}`);
       else saveErrors.delete(chat);
-      const [reason = ""] = saveErrors.values();
-      setChildren(saveNotice, reason && h("p", { class: "notice warn small" }, `This chat is not saved yet: ${reason}`));
+      showSaveErrors();
     };
-    const chat = new ChatSaver(about.keeping, conversation.exchanges, showResult, session, async () => {
+    const chat = new ChatSaver(about.keeping, conversation.exchanges, showResult, session, exists, async () => {
       if (chat === saver) showAddress();
       await list.refresh();
       if (chat === saver) showTitle();
     });
     return chat;
+  }
+
+  function showSaveErrors() {
+    const [first = ""] = saveErrors.values();
+    setChildren(saveNotice, first && h("p", { class: "notice warn small" }, first));
   }
 
   /** Shows the address of the open chat, if the chat is what is shown, and remembers it for the next visit. */
@@ -258,11 +264,14 @@ export function makeChat(about) {
    * @param {string} id of the session in which the chat is stored; empty if it is not
    * @param {import("./conversation.js").Exchange[]} exchanges a new list, because the old one may still have to be saved
    * @param {boolean} [ownModel] whether to choose the model of the chat
+   * @param {boolean} [exists] whether that session is known to exist
    */
-  function load(id, exchanges, ownModel = true) {
+  function load(id, exchanges, ownModel = true, exists = Boolean(id)) {
     conversation.cancel();
     conversation.exchanges = exchanges;
-    saver = makeSaver(id);
+    if (saver.gone) saveErrors.delete(saver); // there is nothing left to save
+    showSaveErrors();
+    saver = makeSaver(id, exists);
     const name = exchanges.at(-1)?.answer.model;
     if (name && ownModel) model.set(name);
     draw();
@@ -283,11 +292,19 @@ export function makeChat(about) {
   async function open(id, ownModel) {
     opening = id;
     setChildren(transcript, h("p", { class: "soft", role: "status" }, "Loading…"));
+    const unsaved = unsavedChat(id);
+    // Its first save may not have reached the server before the page was left.
+    const mayBeMissing = (/** @type {unknown} */ error) => isGone(error) && unsaved !== null && !unsaved.exists;
     try {
-      const { exchanges } = await fetchJson(`toolspeak/sessions/${encodeURIComponent(id)}`);
+      let exists = true;
+      const { exchanges } = await fetchJson(`toolspeak/sessions/${encodeURIComponent(id)}`).catch((error) => {
+        if (!mayBeMissing(error)) throw error;
+        exists = false;
+        return { exchanges: [] };
+      });
       if (opening !== id) return;
-      const unsaved = takeUnsaved(id);
-      load(id, unsaved ? [...exchanges.slice(0, unsaved.keep), ...unsaved.exchanges] : exchanges, ownModel);
+      forgetUnsaved();
+      load(id, unsaved ? [...exchanges.slice(0, unsaved.keep), ...unsaved.exchanges] : exchanges, ownModel, exists);
       if (unsaved) {
         saver.forget(unsaved.keep);
         saver.save(model.value());
@@ -297,6 +314,7 @@ export function makeChat(about) {
       if (opening !== id) return;
       load("", []);
       remember("");
+      if (isGone(error)) forgetUnsaved();
       transcript.prepend(h("p", { class: "notice warn", role: "status" }, !about.keeping ? "This server does not store chats, so there is none at this address." : isGone(error) ? GONE : errorText(error)));
     }
     opening = "";
@@ -313,7 +331,7 @@ export function makeChat(about) {
   function show(rest) {
     showDrawer(false);
     prepare();
-    const id = rest || saver.session || (conversation.exchanges.length ? "" : lastChat());
+    const id = rest || saver.session || (conversation.exchanges.length ? "" : unsavedChat()?.session || lastChat());
     if (id === NEW) {
       opening = "";
       if (saver.session || conversation.exchanges.length) load("", []);
@@ -387,7 +405,7 @@ export function makeChat(about) {
   return { element, show, end };
 }
 
-/** @typedef {{session: string, keep: number, exchanges: import("./conversation.js").Exchange[]}} Unsaved */
+/** @typedef {{session: string, exists: boolean, keep: number, exchanges: import("./conversation.js").Exchange[]}} Unsaved `exists`: whether the session is known to exist */
 
 /**
  * Stores what may be saved too late for a page that is loaded again. It is for this tab only.
@@ -395,23 +413,30 @@ export function makeChat(about) {
  */
 function storeUnsaved(unsaved) {
   try {
-    if (unsaved.session && unsaved.exchanges.length) sessionStorage.setItem(LAST_CHAT, JSON.stringify(unsaved));
+    if (unsaved.exchanges.length) sessionStorage.setItem(LAST_CHAT, JSON.stringify(unsaved));
   } catch {
     // Storage is disabled, or the answer is too large: what was saved is shown.
   }
 }
 
 /**
- * @param {string} id of a session
+ * @param {string} [id] of a session; any if empty
  * @returns {Unsaved | null} what was not in it when this page was left
  */
-function takeUnsaved(id) {
+function unsavedChat(id = "") {
   try {
     const unsaved = /** @type {Unsaved | null} */ (JSON.parse(sessionStorage.getItem(LAST_CHAT) ?? "null"));
-    sessionStorage.removeItem(LAST_CHAT);
-    return unsaved?.session === id ? unsaved : null;
+    return !id || unsaved?.session === id ? unsaved : null;
   } catch {
     return null;
+  }
+}
+
+function forgetUnsaved() {
+  try {
+    sessionStorage.removeItem(LAST_CHAT);
+  } catch {
+    // Storage is disabled, so nothing is stored.
   }
 }
 

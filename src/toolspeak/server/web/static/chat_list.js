@@ -35,7 +35,7 @@ export function makeChatList(current, keeping) {
       for (const { id, title } of sessions) titles.set(id, title);
       setChildren(list, sessions.map(drawInfo));
       const nothing = text ? "No chat contains this." : "Your chats will be listed here.";
-      setChildren(status, keeping ? withCode(why) : withCode("This server does not store chats. To keep them, name a `store` in its configuration."), keeping && !why && (sessions.length ? text && plural(sessions.length, "chat") : nothing));
+      setChildren(status, keeping ? withCode(why) : withCode("This server does not store chats. To keep them, set a `store` in its configuration."), keeping && !why && (sessions.length ? text && plural(sessions.length, "chat") : nothing));
       mark();
     } catch (error) {
       if (number === asked) setChildren(status, errorText(error));

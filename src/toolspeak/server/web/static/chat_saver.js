@@ -1,11 +1,13 @@
 // @ts-check
 /**
  * Saves chats in the server's store, if it has one: each question at once, so that the chat has an address, and its answer
- * once that has ended. If a save fails, it is retried after a while or together with the next exchange. A chat that was
- * continued elsewhere, as in another tab, is saved as a new one, so that nothing of either is lost.
+ * once that has ended. If a save fails, it is retried after a while or together with the next exchange. The page chooses
+ * the id of a chat, so a save that is repeated never makes a second chat. A chat that was continued elsewhere, as in
+ * another tab, is saved as a new one, so that nothing of either is lost. One that was deleted elsewhere stays deleted.
  */
 
 import { fetchJson, ApiError } from "./api.js";
+import { randomId } from "./conversation.js";
 import { announce } from "./dom.js";
 
 /** Maximum size in bytes of a request that browsers send while a page is being closed. */
@@ -25,17 +27,21 @@ export class ChatSaver {
    * @param {boolean} enabled whether the server saves chats
    * @param {Exchange[]} exchanges of the chat: later additions and removals are saved too
    * @param {(why: string) => void} onResult is called with the reason when a save fails, and with an empty string when all is saved
-   * @param {string} [session] in which they are already stored
-   * @param {(id: string) => void} [onSaved] is called with the id of the session after each save
+   * @param {string} session in which they are already stored, or shall be; empty for a new one
+   * @param {boolean} exists whether that session is known to exist
+   * @param {() => void} onSaved is called after each save
    */
-  constructor(enabled, exchanges, onResult, session = "", onSaved = () => {}) {
+  constructor(enabled, exchanges, onResult, session, exists, onSaved) {
     this._enabled = enabled;
     this._exchanges = exchanges;
     this._onResult = onResult;
-    this._session = session;
+    this._id = session || randomId();
+    this._exists = exists;
     this._onSaved = onSaved;
+    /** Whether the session was deleted elsewhere, or belongs to another user by now. */
+    this.gone = false;
     /** @type {{exchange: Exchange, status: string}[]} what the session contains, and the status of each answer then */
-    this._stored = session ? exchanges.map(storedState) : [];
+    this._stored = exists ? exchanges.map(storedState) : [];
     /** @type {number | null} number of exchanges in the session; null while nobody knows */
     this._known = this._stored.length;
     this._posting = false;
@@ -49,7 +55,7 @@ export class ChatSaver {
 
   /** The id of the session; empty until the first save. */
   get session() {
-    return this._session;
+    return this._exists ? this._id : "";
   }
 
   /**
@@ -57,21 +63,21 @@ export class ChatSaver {
    * @param {string} model
    */
   save(model) {
-    if (!this._enabled) return;
+    if (!this._enabled || this.gone) return;
     this._model = model;
     this._last = this._last.then(async () => {
       clearTimeout(this._timer);
       const why = await this._post();
       this._onResult(why);
       this._delay = why ? Math.min(2 * this._delay, LONGEST_DELAY) : FIRST_DELAY;
-      if (why) this._timer = setTimeout(() => this.save(this._model), this._delay / 2);
+      if (why && !this.gone) this._timer = setTimeout(() => this.save(this._model), this._delay / 2);
     });
   }
 
   /** The id of the session and what is not in it yet, to restore it when the page is loaded again. */
   get unsaved() {
     const { count, missing } = this._missing();
-    return { session: this._session, keep: count, exchanges: missing.map(savedFields) };
+    return { session: this._id, exists: this._exists, keep: count, exchanges: this._enabled && !this.gone ? missing.map(savedFields) : [] };
   }
 
   /**
@@ -89,7 +95,7 @@ export class ChatSaver {
    */
   saveOnClose(model) {
     const { count, missing } = this._missing();
-    if (!this._enabled || !missing.length) return;
+    if (!this._enabled || this.gone || !missing.length) return;
     // While a save is under way, nobody knows how many exchanges the session has.
     const body = JSON.stringify({ ...this._body(count, missing, model), ...(this._posting && { expected: null }) });
     if (body.length > LARGEST_LAST_BODY) return;
@@ -109,19 +115,21 @@ export class ChatSaver {
         const states = [...before, ...missing].map(storedState); // before the request: answers may end meanwhile
         this._posting = true;
         const { id, kept: stored } = await fetchJson("toolspeak/sessions", { method: "POST", body: this._body(count, missing, this._model) });
-        this._session = id;
+        this._id = id;
+        this._exists = true;
         this._stored = states.slice(0, stored);
         this._known = stored;
-        this._onSaved(id);
+        this._onSaved();
         if (stored < count + missing.length && attempt >= ATTEMPTS) return "the session is missing some messages";
       } catch (error) {
         const status = error instanceof ApiError ? error.status : 0;
-        const gone = (status === 404 || status === 412) && this._session !== "";
-        if (attempt >= ATTEMPTS || !(gone || status === 409)) return /** @type {Error} */ (error).message;
-        // The session was removed, belongs to another user or was continued elsewhere: save the whole chat in a new one.
-        if (status === 412) announce("This chat was continued elsewhere, so this copy is a chat of its own now.");
-        if (gone) this._session = "";
-        else await new Promise((resolve) => setTimeout(resolve, PAUSE * 2 ** (attempt - 1)));
+        this.gone = status === 404 && this._exists;
+        if (attempt >= ATTEMPTS || !(status === 412 || status === 409)) return /** @type {Error} */ (error).message;
+        if (status === 412) {
+          announce("This chat was continued elsewhere, so this copy is a chat of its own now.");
+          this._id = randomId();
+          this._exists = false;
+        } else await new Promise((resolve) => setTimeout(resolve, PAUSE * 2 ** (attempt - 1)));
       } finally {
         this._posting = false;
       }
@@ -131,7 +139,7 @@ export class ChatSaver {
   /** The exchanges that are not in the session yet, or only in part, and the number of exchanges before them. */
   _missing() {
     let count = 0;
-    while (this._session && this._isStored(count)) count += 1;
+    while (this._exists && this._isStored(count)) count += 1;
     return { count, missing: this._exchanges.slice(count) };
   }
 
@@ -147,7 +155,8 @@ export class ChatSaver {
    * @param {string} model
    */
   _body(count, exchanges, model) {
-    return { session: this._session, keep: count, expected: this._known, model, exchanges: exchanges.map(savedFields) };
+    // If it is not known to exist, an earlier attempt may have created it.
+    return { session: this._id, create: !this._exists, keep: count, expected: this._exists ? this._known : null, model, exchanges: exchanges.map(savedFields) };
   }
 }
 

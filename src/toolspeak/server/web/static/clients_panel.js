@@ -64,7 +64,7 @@ export function makeClientsPanel(about) {
       contextWindow > 0 && contextWindow < AGENT_WINDOW && h("p", { class: "notice warn" }, h("span", { class: "strong" }, model.value()), ` takes ${NUMBER.format(contextWindow)} tokens at most. Coding agents send more in their first request: connect a larger model before you start one.`),
       chosen.install.split(", or ").filter(Boolean).map((command, index) => snippet(index ? "Or install" : "Install", command)),
       lines && snippet("Set in your shell", lines),
-      chosen.files.map((file) => snippet(`Put into ${file.path}`, file.text)),
+      chosen.files.map((file) => snippet(`Add to ${file.path}`, file.text)),
       chosen.program && !chosen.files.length && chosen.arguments.length > 0 && snippet("Start with", [chosen.program, ...chosen.arguments].join(" ")),
       chosen.program && snippet("Or in one step", `toolspeak launch ${client.value} --url ${location.origin} --model ${model.value()}`),
       chosen.note && h("p", { class: "small soft" }, chosen.note),

@@ -156,11 +156,11 @@ async function explain(outcome, text) {
   const dialects = [...new Set(accepted.map((/** @type {any} */ each) => each.dialect))].filter((name) => name && name !== "native");
   const emulated = detail.plan !== "pass" && detail.plan !== "native";
   const said = [
-    detail.plan === "pass" && !outcome.error && (outcome.calls.length ? "The server supports tools itself." : "The tools were sent as they are, and the model answered in words."),
+    detail.plan === "pass" && !outcome.error && (outcome.calls.length ? "The server supports tools itself." : "The tools were sent unchanged, and the model answered with text only."),
     emulated && `toolspeak described the tools in the prompt (plan \`${detail.plan}\`).`,
     dialects.length > 0 && `The call was found in the text (dialect \`${dialects.join(", ")}\`).`,
     detail.repairs > 0 && `${plural(detail.repairs, "mistake was", "mistakes were")} repaired.`,
-    detail.retries > 0 && `The model was asked again ${plural(detail.retries, "time")}.`,
+    detail.retries > 0 && `It took ${plural(detail.retries, "retry", "retries")}.`,
     emulated && !outcome.calls.length && detail.trace.why_no_call && `No call. ${whyNoCall(detail.trace, text)}`,
   ];
   return [withCode(said.filter(Boolean).join(" ")), " ", link];

@@ -59,7 +59,7 @@ export function makeComparison(about) {
  */
 function verdictOn(raw, own) {
   if (own.error) return raw.error ? "Neither request was answered." : "The request with toolspeak failed.";
-  if (own.called) return raw.called ? "Both made the call: this model calls tools by itself, and toolspeak leaves it alone." : "Only the request with toolspeak led to a valid call.";
+  if (own.called) return raw.called ? "Both led to a valid call: this model also calls tools without toolspeak." : "Only the request with toolspeak led to a valid call.";
   const made = own.calls.length ? "an invalid call" : "no call";
-  return raw.called ? `The model made the call by itself; with toolspeak, it made ${made}. Open the details to see why.` : `There was ${made}. Open the details to see why, or try a stronger model.`;
+  return raw.called ? `The model made the call without toolspeak. With it, there was ${made}. Open the details to see why.` : `There was ${made}. Open the details to see why, or try a stronger model.`;
 }

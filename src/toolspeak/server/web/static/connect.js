@@ -31,8 +31,8 @@ const ADVICE = /** @type {Record<string, (state: State) => string>} */ ({
  * @returns {{element: HTMLElement, show: () => void}}
  */
 export function makeConnect(about, connected) {
-  const url = /** @type {HTMLInputElement} */ (h("input", { type: "text", inputmode: "url", name: "url", required: true, autocomplete: "off", spellcheck: "false", placeholder: "http://127.0.0.1:11434 or https://api.example.com/v1" }));
-  const key = /** @type {HTMLInputElement} */ (h("input", { type: "password", name: "key", autocomplete: "off", spellcheck: "false", placeholder: "only if the service needs one" }));
+  const url = /** @type {HTMLInputElement} */ (h("input", { type: "text", inputmode: "url", name: "url", required: true, autocomplete: "off", spellcheck: "false", placeholder: "http://127.0.0.1:11434" }));
+  const key = /** @type {HTMLInputElement} */ (h("input", { type: "password", name: "key", autocomplete: "off", spellcheck: "false", placeholder: "optional" }));
   const found = h("div", { class: "row", role: "status" });
   const progress = h("div", { class: "stack" });
   let checkNumber = 0;

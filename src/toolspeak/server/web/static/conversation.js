@@ -185,7 +185,7 @@ export class Conversation {
 }
 
 /** An unguessable id. */
-const randomId = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+export const randomId = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 
 /** @param {CallRecord} call */
 export const isInvalid = (call) => call.failed && call.result.startsWith(INVALID);

@@ -13,7 +13,7 @@ const SHOWN = 1500;
  * @returns {HTMLElement}
  */
 export function copyButton(text, what = "", label = "Copy") {
-  const button = h("button", { type: "button", class: "quiet copy", "aria-label": `${label} ${what}`.trim() }, label);
+  const button = h("button", { type: "button", class: "quiet copy", "aria-label": label.endsWith(what) ? label : `${label} ${what}` }, label);
   button.addEventListener("click", async () => {
     const copied = await copy(text());
     button.textContent = copied ? "Copied" : "Copy failed";

@@ -95,7 +95,7 @@ export function makeDashboard() {
   const poller = makePoller(
     async (signal) => {
       const [from, to] = chosenRange();
-      if (!(from < to)) return setChildren(content, h("p", { class: "notice warn", role: "alert" }, "Choose a beginning that is before the end."));
+      if (!(from < to)) return setChildren(content, h("p", { class: "notice warn", role: "alert" }, "The beginning must be before the end."));
       const query = new URLSearchParams({ since: String(from), until: String(to), ...choice() });
       /** @type {Statistics} */
       const statistics = await fetchJson(`toolspeak/statistics?${query}`, { signal });
@@ -129,7 +129,7 @@ function localTime(seconds) {
 
 /** @param {Statistics} statistics */
 function about({ stored, late }) {
-  const place = stored ? "All servers that share this store are counted. The numbers are kept for 90 days." : "The last 5,000 requests of each worker are counted, until the server stops. To keep the numbers, name a store in the configuration.";
+  const place = stored ? "These are the requests of all servers that share this store. They are kept for 90 days." : "These are the last 5,000 requests of each worker since the server started. To keep the numbers, set a store in the configuration.";
   return [place, " For Prometheus, see ", h("code", {}, "/metrics"), ".", late > 0 && ` ${plural(late, "worker")} did not respond in time.`];
 }
 
@@ -214,7 +214,7 @@ function draw(statistics, choice) {
 function drawSuccess(statistics, choice, { judged = 0, unaided = 0, successful = 0 }) {
   if (!judged) return null;
   const rows = /** @type {[string, number, string, string][]} */ ([
-    ["First answer of the model", unaided, "status:unaided", "series-2"],
+    ["Model's first answer", unaided, "status:unaided", "series-2"],
     ["With toolspeak", successful, "status:success", "series-1"],
   ]);
   return h(
@@ -233,9 +233,9 @@ function drawSuccess(statistics, choice, { judged = 0, unaided = 0, successful =
     ),
     judged > successful && h("p", { class: "small flush" }, h("a", { href: requestsLink(statistics, choice, "status:failed") }, `${plural(judged - successful, "request")} still failed`), "."),
     disclosure("What is counted?", () => [
-      h("p", { class: "small" }, h("span", { class: "strong" }, "First answer of the model"), ": its first answer had only valid calls, or was a plain answer where no call was demanded, and could be used as it was."),
-      h("p", { class: "small" }, h("span", { class: "strong" }, "With toolspeak"), ": the same, after calls were repaired, the model was asked again, or the interpreter made the call. Calls that the model wrote as text although it was given tools natively count here only."),
-      h("p", { class: "small flush" }, "If tools are emulated, both numbers depend on toolspeak, whose prompt asks for the calls. Requests without tools, with mode off, without an answer of the model, and those whose client disconnected are not counted. Whether a plain answer should have been a call is not known."),
+      h("p", { class: "small" }, h("span", { class: "strong" }, "Model's first answer"), ": the answer was usable as it was. All its calls were valid, or it was a plain answer and no call was required."),
+      h("p", { class: "small" }, h("span", { class: "strong" }, "With toolspeak"), ": the answer was usable after repairs, retries, or a call by the interpreter. A call that the model wrote as text although it was given tools natively counts here only."),
+      h("p", { class: "small flush" }, "If tools are emulated, both numbers depend on toolspeak, because its prompt asks for the calls. Not counted are requests without tools, with mode off or without an answer, and those whose client disconnected. toolspeak cannot know whether a plain answer should have been a call."),
     ], { class: "small soft" }),
   );
 }
@@ -253,15 +253,15 @@ const time = (seconds) => (seconds === null ? "–" : duration(Number(seconds.to
 /** @param {Totals} totals */
 function drawTiles({ requests = 0, errors = 0, disconnected = 0, retries = 0, refusals = 0, repairs = 0, calls = 0, no_call = 0, native = 0, emulated = 0, added = 0, input_tokens = 0, output_tokens = 0, total = {}, first_token = {} }) {
   const tiles = [
-    ["requests", compact(requests), [`${compact(errors)} failed`, disconnected && `${compact(disconnected)} disconnected`].filter(Boolean).join(", ")],
-    ["latency", time(percentile(total, 0.5)), `median; 95 % within ${time(percentile(total, 0.95))}`],
-    ["first token", time(percentile(first_token, 0.5)), `median; 95 % within ${time(percentile(first_token, 0.95))}`],
-    ["emulated", native + emulated ? percent(emulated / (native + emulated)) : "–", `of ${compact(native + emulated)} with tools`],
-    ["calls", compact(calls), `${plural(no_call, "request")} without a call`],
-    ["retries", compact(retries), plural(refusals, "refusal")],
-    ["repairs", compact(repairs), "in accepted calls"],
-    ["overhead", duration(added / requests), "per request, on average"],
-    ["tokens", compact(input_tokens + output_tokens), `${compact(output_tokens)} output`],
+    ["Requests", compact(requests), [`${compact(errors)} failed`, disconnected && `${compact(disconnected)} disconnected`].filter(Boolean).join(", ")],
+    ["Latency", time(percentile(total, 0.5)), `median; 95 % within ${time(percentile(total, 0.95))}`],
+    ["First token", time(percentile(first_token, 0.5)), `median; 95 % within ${time(percentile(first_token, 0.95))}`],
+    ["Emulated", native + emulated ? percent(emulated / (native + emulated)) : "–", `of ${compact(native + emulated)} with tools`],
+    ["Calls", compact(calls), `${plural(no_call, "request")} without a call`],
+    ["Retries", compact(retries), plural(refusals, "refusal")],
+    ["Repairs", compact(repairs), "in accepted calls"],
+    ["Overhead", duration(added / requests), "per request, on average"],
+    ["Tokens", compact(input_tokens + output_tokens), `${compact(output_tokens)} output`],
   ];
   return h("dl", { class: "tiles" }, tiles.map(([title, value, more]) => h("div", { class: "card tile" }, h("dt", { class: "soft small" }, title), h("dd", {}, h("span", { class: "big" }, value), h("span", { class: "soft small" }, more)))));
 }
@@ -294,7 +294,7 @@ function drawCharts(statistics, choice) {
       title: "Success over time",
       ...common,
       format: compact,
-      series: [of("first answer", "series-2", "unaided", "status:unaided"), of("after help", "series-1", (bar) => (bar.successful ?? 0) - (bar.unaided ?? 0), "status:aided"), of("failed", "series-4", (bar) => (bar.judged ?? 0) - (bar.successful ?? 0), "status:failed")],
+      series: [of("first answer", "series-2", "unaided", "status:unaided"), of("recovered", "series-1", (bar) => (bar.successful ?? 0) - (bar.unaided ?? 0), "status:aided"), of("failed", "series-4", (bar) => (bar.judged ?? 0) - (bar.successful ?? 0), "status:failed")],
     }),
     drawChart({
       title: "Requests",
@@ -323,8 +323,8 @@ const shortDay = (seconds) => new Date(seconds * 1000).toLocaleDateString(undefi
 function drawList(statistics, dimension, title) {
   const rows = Object.entries(statistics.groups[dimension] ?? {}).sort(([, one], [, two]) => (two.requests ?? 0) - (one.requests ?? 0));
   const most = rows[0]?.[1].requests ?? 1;
-  const columns = ["requests", "first answer", "with toolspeak", "median", "95 % within", "first token", "failed", "tokens"];
-  const head = h("tr", {}, h("th", { scope: "col" }, dimension), columns.map((each) => h("th", { scope: "col", class: "number" }, each)));
+  const columns = ["Requests", "First answer", "With toolspeak", "Median", "95 % within", "First token", "Failed", "Tokens"];
+  const head = h("tr", {}, h("th", { scope: "col" }, `${dimension[0].toUpperCase()}${dimension.slice(1)}`), columns.map((each) => h("th", { scope: "col", class: "number" }, each)));
   return h(
     "section",
     { class: "card stack", "aria-labelledby": `by-${dimension}` },

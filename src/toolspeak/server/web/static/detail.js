@@ -62,7 +62,7 @@ function head(one) {
     one.face.replaceAll("_", " "),
     one.tools === "none" ? "no tools" : `${one.tools} tools`,
     one.client_name === "browser" ? "a browser" : one.user_agent,
-    one.requests ? plural(one.requests, "request upstream", "requests upstream") : "not sent upstream",
+    one.requests ? plural(one.requests, "model request", "model requests") : "not sent to a model",
     `${compact(one.input_tokens)} tokens in, ${compact(one.output_tokens)} out`,
   ];
   if (one.trace.contract_tokens) facts.push(`${compact(one.trace.contract_tokens)} tokens of tool instructions`);
@@ -73,7 +73,7 @@ function head(one) {
     h("div", { class: "row" }, h("span", { class: "strong" }, one.model || "no model"), one.called.map((name) => h("span", { class: "badge good" }, name)), one.invalid > 0 && h("span", { class: "badge bad" }, plural(one.invalid, "invalid call")), one.plan && h("span", { class: "badge" }, one.plan === "pass" ? "unchanged" : one.plan), one.replay_of && h("span", { class: "badge" }, "re-run")),
     h("p", { class: "soft small" }, h("time", { title: day(one.time) }, clock(one.time)), ` · ${facts.filter(Boolean).join(" · ")}`),
     one.trace.why && h("p", { class: "small", title: one.trace.rule }, withCode(sentence(one.trace.why))),
-    one.outcome === "left" && h("p", { class: "notice" }, "The client disconnected before the end, so the request was stopped."),
+    one.outcome === "left" && h("p", { class: "notice" }, "The client disconnected early, so the request was stopped."),
     one.error && h("p", { class: "notice bad" }, one.error),
     one.trace.why_no_call && h("p", { class: one.call_likely ? "notice" : "soft small", title: one.trace.no_call_code }, h("span", { class: "strong" }, "Why there was no call: "), withCode(sentence(one.trace.why_no_call))),
     one.replay_of && h("p", { class: "small" }, "Re-run of ", h("a", { href: `#/requests/${one.replay_of}` }, "another request"), "."),
@@ -104,7 +104,7 @@ function timing(one) {
   const { whole, first, waited, added, first_token, held, tooled } = one.timing;
   const parts = [
     { name: "first token", seconds: first_token, class: "time-wait", about: "waiting for the first token of the model" },
-    { name: "held back (could still become a call)", seconds: held, class: "time-held", about: "the model was writing, but the text could still become a call, so it was not passed on yet" },
+    { name: "held back (could still become a call)", seconds: held, class: "time-held", about: "the model was writing, but toolspeak waited because the text could still become a call" },
     { name: "streaming", seconds: waited - first_token - held, class: "time-model", about: "the model was writing, and its text was passed on" },
     { name: "tools", seconds: tooled, class: "time-tools", about: "tools running on the server" },
     { name: "toolspeak", seconds: added, class: "time-own", about: "processing by toolspeak" },

@@ -46,7 +46,7 @@ export function makeEvaluate(about) {
   });
 
   /** @param {Run} run */
-  const save = (run) => saveRun(run).catch(() => view?.say("This browser does not keep runs: download the results before you leave the page."));
+  const save = (run) => saveRun(run).catch(() => view?.say("This browser cannot store runs. Download the results before you leave the page."));
 
   /** @param {Run} run */
   async function start(run) {
@@ -90,8 +90,8 @@ export function makeEvaluate(about) {
         h("td", { class: "number" }, h("button", { type: "button", class: "quiet", disabled: active?.run === run, "aria-label": `Delete the run of ${day(run.began)}`, click: () => remove(run) }, "Delete")),
       ),
     );
-    const head = h("tr", {}, ["started", "suite", "right", "", ""].map((name) => h("th", { scope: "col" }, name)));
-    setChildren(history, runs.length > 0 && h("section", { class: "stack", "aria-label": "Runs" }, h("h2", {}, "Runs"), h("p", { class: "small soft" }, "Kept in this browser."), h("div", { class: "wide runs", tabindex: 0 }, h("table", {}, h("thead", {}, head), h("tbody", {}, rows)))));
+    const head = h("tr", {}, ["Started", "Suite", "Right", "", ""].map((name) => h("th", { scope: "col" }, name)));
+    setChildren(history, runs.length > 0 && h("section", { class: "stack", "aria-label": "Runs" }, h("h2", {}, "Runs"), h("p", { class: "small soft" }, "Stored in this browser."), h("div", { class: "wide runs", tabindex: 0 }, h("table", {}, h("thead", {}, head), h("tbody", {}, rows)))));
   }
 
   /** @param {Run} run */
@@ -116,7 +116,7 @@ export function makeEvaluate(about) {
     h(
       "div",
       { class: "page tidy" },
-      h("header", {}, h("h1", {}, "Evaluate"), h("p", { class: "lead" }, "How often each model makes the right calls, with each setting. Tools are not run: the cases include their results.")),
+      h("header", {}, h("h1", {}, "Evaluate"), h("p", { class: "lead" }, "See how often each model makes the right calls with each setting. No tools are run: the cases include their results.")),
       setup.element,
       place,
       history,
@@ -334,7 +334,7 @@ function makeRunView(run, version, control) {
     h("div", { class: "stack-tight" }, bar, done, messages, h("div", { class: "row" }, stop, resume, files)),
     numbers,
     h("h3", {}, "Cases"),
-    h("p", { class: "small soft" }, "Open a cell to see what was expected and what the model did."),
+    h("p", { class: "small soft" }, "Select a cell to see what was expected and what the model did."),
     grid.element,
   );
   showState();

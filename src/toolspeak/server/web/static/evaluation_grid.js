@@ -89,7 +89,7 @@ export function makeGrid(run) {
     return h("tr", {}, h("th", { scope: "row" }, h("span", { class: "case-id" }, id), h("span", { class: "case-ask soft" }, ask)), cells.map((column) => h("td", {}, column[index])));
   }
 
-  const head = h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "case"), labels.map((label) => h("th", { scope: "col" }, label))));
+  const head = h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Case"), labels.map((label) => h("th", { scope: "col" }, label))));
   const groups = new Map(categoriesOf(run.suite).map((category) => [category, h("tbody", {}, h("tr", { class: "case-group" }, h("th", { scope: "rowgroup", colspan: width }, category)))]));
   /** Adds the rows, in pieces, so that the page stays usable with thousands of cases. */
   const fill = async () => {
@@ -127,7 +127,7 @@ function drawCell(run, column, index, result) {
       "div",
       { class: "expected-and-got" },
       h("section", { class: "stack-tight", "aria-label": "Expected" }, h("h4", {}, task.rounds.length > 1 ? `Expected, round ${number + 1}` : "Expected"), drawExpected(round)),
-      h("section", { class: "stack-tight", "aria-label": "Got" }, h("h4", {}, "Got"), number < result.calls.length ? drawGot(result.calls[number], isLast ? result.text : "") : h("p", { class: "soft small" }, result.error ? "No answer." : "Not asked, because of the round before.")),
+      h("section", { class: "stack-tight", "aria-label": "Got" }, h("h4", {}, "Got"), number < result.calls.length ? drawGot(result.calls[number], isLast ? result.text : "") : h("p", { class: "soft small" }, result.error ? "No answer." : "Not asked, because the round before failed.")),
     );
   });
   const facts = [`${model}, ${WAYS[way][0]}`, result.plans.at(-1) && `plan ${result.plans.at(-1)}`, duration(result.seconds), plural(result.requests, "request"), result.output_tokens > 0 && `${compact(result.output_tokens)} tokens`].filter(Boolean).join(" · ");
@@ -137,7 +137,7 @@ function drawCell(run, column, index, result) {
 
 /** @param {Round} round */
 function drawExpected(round) {
-  if (!round.calls.length) return h("p", { class: "small" }, "An answer in words", round.says.length > 0 && [", with ", round.says.map((text, index) => [index > 0 && " or ", h("code", {}, text)])], ".");
+  if (!round.calls.length) return h("p", { class: "small" }, "A text answer", round.says.length > 0 && [", with ", round.says.map((text, index) => [index > 0 && " or ", h("code", {}, text)])], ".");
   return round.calls.map((call) => {
     const given = Object.entries(call.arguments).map(([name, accepted]) => `${name}: ${accepted.map((value) => (value === null ? "left out" : JSON.stringify(value))).join(" or ")}`);
     return h("pre", { class: "code small" }, `${call.name}(${given.join(", ")})`);
@@ -150,5 +150,5 @@ function drawExpected(round) {
  */
 function drawGot(calls, text) {
   const given = (/** @type {any} */ values) => (typeof values === "string" ? values : Object.entries(values).map(([name, value]) => `${name}: ${JSON.stringify(value)}`).join(", "));
-  return [calls.map((call) => h("pre", { class: "code small" }, `${call.name}(${given(call.arguments)})`)), text.trim() ? h("p", { class: "live small" }, text.trim()) : !calls.length && h("p", { class: "soft small" }, "Neither a call nor words.")];
+  return [calls.map((call) => h("pre", { class: "code small" }, `${call.name}(${given(call.arguments)})`)), text.trim() ? h("p", { class: "live small" }, text.trim()) : !calls.length && h("p", { class: "soft small" }, "Neither a call nor text.")];
 }

@@ -4,6 +4,7 @@
 const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 const MINUTE = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short", hourCycle: "h23" });
+const GROUPED = new Intl.NumberFormat("en");
 const COMPACT = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
 /** @param {number} seconds since the epoch */
@@ -45,4 +46,4 @@ export const sentence = (text) => `${/^toolspeak\b/.test(text) ? text : text.cha
  * @param {string} one
  * @param {string} [several]
  */
-export const plural = (number, one, several = `${one}s`) => `${number} ${number === 1 ? one : several}`;
+export const plural = (number, one, several = `${one}s`) => `${GROUPED.format(number)} ${number === 1 ? one : several}`;

@@ -75,9 +75,9 @@ export function makeImport(about) {
     labelled("Request or answer", source),
     labelled("The model's answer, if it is not included", answer),
     h("div", { class: "fields" }, h("button", { class: "main" }, "Read"), h("label", {}, "Open a file", file)),
-    h("p", { class: "small soft" }, "Headers stay in your browser, so no key is sent. No model is asked."),
+    h("p", { class: "small soft" }, "Headers stay in your browser, so no key is sent. No model is called."),
   );
-  const element = h("div", { class: "scroll" }, h("div", { class: "page tidy" }, h("header", {}, h("h1", {}, "Import"), h("p", { class: "lead" }, "Bring a request that failed. See what toolspeak finds in the answer, what would fix it, and keep it as a test case.")), form, result));
+  const element = h("div", { class: "scroll" }, h("div", { class: "page tidy" }, h("header", {}, h("h1", {}, "Import"), h("p", { class: "lead" }, "Paste a request that failed. See what toolspeak finds in the answer and what would fix it, and save it as a test case.")), form, result));
   return { element };
 }
 
@@ -156,7 +156,7 @@ function makeExport(imported, calls) {
     "section",
     { class: "card stack", "aria-label": "Test case" },
     h("h2", {}, "Test case"),
-    h("p", { class: "small soft" }, withCode("Run it with `toolspeak eval --suite imported.json --model NAME`. It asks the last question with these tools and expects these calls; with none, an answer in words.")),
+    h("p", { class: "small soft" }, withCode("Run it with `toolspeak eval --suite imported.json --model NAME`. It asks the last question with these tools and expects these calls; with none, it expects a text answer.")),
     labelled("Expected calls", expected),
     h("div", { class: "row" }, h("button", { type: "button", click: download }, "Download"), h("button", { type: "button", click: evaluate }, "Evaluate"), copyButton(text, "test case")),
     status,

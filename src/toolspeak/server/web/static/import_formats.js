@@ -1,5 +1,5 @@
 // @ts-check
-/** Recognises what a person pastes: a curl command, a HAR file, a request, the body of a response, or a bare answer. */
+/** Recognises what a person pastes: a curl command, a HAR file, a request, a response body, or a bare answer. */
 
 /** @typedef {{protocol?: string, request?: any, answer?: string, reply?: string}} ImportBody what the server reads */
 /** @typedef {{what: string, body: ImportBody, others: {label: string, body: ImportBody}[]}} Recognised `others` are further requests of a HAR file */
@@ -30,7 +30,7 @@ export function recognise(text) {
   } catch (error) {
     if (REQUEST_START.test(trimmed)) throw new Error(`this looks like a request or a HAR file, but it is not valid JSON: ${/** @type {Error} */ (error).message}`);
     if (/^(data|event):/m.test(trimmed) && /^data:\s*[{[]/m.test(trimmed)) return found("a streamed response", { answer: streamedText(trimmed) });
-    return found("the answer of a model", { answer: text });
+    return found("a model's answer", { answer: text });
   }
   if (Array.isArray(value?.log?.entries)) return fromHar(value.log.entries);
   const request = value?.request?.messages || value?.request?.contents ? value.request : value;
@@ -38,7 +38,7 @@ export function recognise(text) {
   if (!protocol && ["messages", "contents", "log"].some((name) => Object.hasOwn(Object(value), name))) throw new Error("this looks like a request or a HAR file, but it has no list of messages or entries");
   if (protocol) return found(`a request (${NAMES[protocol]})`, { protocol, request });
   const answer = textOf(value);
-  return answer === null ? found("the answer of a model", { answer: text }) : found("the body of a response", { answer });
+  return answer === null ? found("a model's answer", { answer: text }) : found("a response body", { answer });
 }
 
 /** How JSON begins that is no answer of a model. */

@@ -181,7 +181,7 @@ export function makeInspector(about) {
     element.classList.toggle("has-one", Boolean(id));
     detail.ariaBusy = String(Boolean(id));
     if (!id) {
-      setChildren(detail, h("div", { class: "nothing soft" }, h("p", {}, "Select a request to see what was sent, what the model answered and how the answer was parsed.")));
+      setChildren(detail, h("div", { class: "nothing soft" }, h("p", {}, "Select a request to see what was sent, what the model answered, and how toolspeak read the answer.")));
       return;
     }
     // Remove the previous request at once, so it cannot be re-run by mistake.
@@ -194,7 +194,7 @@ export function makeInspector(about) {
     } catch (error) {
       if (openId !== id) return;
       openedWhileRunning = running.some((line) => line.id === id);
-      if (openedWhileRunning) setChildren(detail, makeBackLink(), h("p", { class: "notice", role: "status" }, "This request is still running. It will appear here when it has ended."));
+      if (openedWhileRunning) setChildren(detail, makeBackLink(), h("p", { class: "notice", role: "status" }, "This request is still running. It appears here when it ends."));
       else setChildren(detail, makeBackLink(), h("p", { class: "notice bad" }, loadError(error)));
     }
     detail.ariaBusy = "false";
@@ -238,7 +238,7 @@ const KINDS = /** @type {Record<string, string>} */ ({ Call: "status:call", "Inv
  * @param {(live: boolean) => void} toggled
  */
 function makeFilters(searched, arranged, toggled) {
-  const field = /** @type {HTMLInputElement} */ (h("input", { type: "search", autocomplete: "off", spellcheck: "false", maxlength: 300, placeholder: "Search, e.g. tool:shell status:retry", "aria-label": "Search requests", title: "Words, and tool: status: model: client: key: plan: id: since: until: with a value. A minus excludes." }));
+  const field = /** @type {HTMLInputElement} */ (h("input", { type: "search", autocomplete: "off", spellcheck: "false", maxlength: 300, placeholder: "Search, e.g. tool:shell status:retry", "aria-label": "Search requests", title: "Enter words, or tool:, status:, model:, client:, key:, plan:, id:, since: or until: with a value. A minus sign excludes." }));
   const kind = select(Object.keys(KINDS), "All requests", { "aria-label": "Show" });
   const live = checkbox("Live", true, () => toggled(live.box.checked));
   const groups = checkbox("Group", true, arranged);
@@ -303,16 +303,17 @@ export const clientName = (agent) => (/Mozilla/.test(agent) ? "browser" : agent.
  * @returns {(Node | string)[]}
  */
 function drawItem({ request: line, follows, size }) {
+  // The most telling first: a narrow list cuts the rest.
   const facts = [
-    line.model || "no model",
-    line.called.length > 0 && `→ ${line.called.join(", ")}`,
-    clientName(line.user_agent),
     clock(line.time),
     duration(line.timing.whole),
+    line.called.length > 0 && `→ ${line.called.join(", ")}`,
+    line.model || "no model",
     line.retries > 0 && plural(line.retries, "retry", "retries"),
     line.repairs > 0 && plural(line.repairs, "repair"),
-    line.output_tokens > 0 && `${compact(line.input_tokens + line.output_tokens)} tokens`,
     line.replay_of && "re-run",
+    clientName(line.user_agent),
+    line.output_tokens > 0 && `${compact(line.input_tokens + line.output_tokens)} tokens`,
   ];
   const indent = follows ? "row-follows" : "";
   return [
@@ -324,7 +325,7 @@ function drawItem({ request: line, follows, size }) {
 /** @param {Line} line */
 function outcome(line) {
   if (line.running) return h("span", { class: "badge warn" }, "running");
-  if (line.outcome === "left") return h("span", { class: "badge", title: "The client disconnected before the end" }, "client disconnected");
+  if (line.outcome === "left") return h("span", { class: "badge", title: "The client disconnected early" }, "client disconnected");
   if (line.status >= 400) return h("span", { class: "badge bad" }, `error ${line.status}`);
   if (line.error) return h("span", { class: "badge bad" }, "interrupted"); // the error occurred after the response had started
   if (line.calls) return h("span", { class: "badge good" }, plural(line.calls, "call"));

@@ -86,8 +86,8 @@ export function makeModelField(about) {
 /** What each setting decides, in one line. */
 const WORDS = /** @type {Record<string, [string, string]>} */ ({
   mode: ["Mode", "When calls are emulated: automatically, always (force), only after a failure (fallback), or never (off)."],
-  plan: ["Plan", "How: in the answer (inline), by a question of their own (decision), or as JSON (envelope)."],
-  dialect: ["Dialect", "The notation in which the model writes calls."],
+  plan: ["Plan", "How they are emulated: in the answer (inline), with a separate question (decision), or as JSON (envelope)."],
+  dialect: ["Dialect", "The format in which the model writes calls."],
 });
 
 /**

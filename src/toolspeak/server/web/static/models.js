@@ -69,7 +69,7 @@ export function makeModels(about) {
     h(
       "div",
       { class: "page" },
-      h("header", {}, h("h1", {}, "Models"), h("p", { class: "lead" }, "What toolspeak knows about each model. ", h("em", {}, "Probe"), " asks the model itself, with 13 to 25 small requests as a rule and 64 at most; results are kept for a week.")),
+      h("header", {}, h("h1", {}, "Models"), h("p", { class: "lead" }, "What toolspeak knows about each model. ", h("em", {}, "Probe"), " tests it with 13 to 25 small requests, and never more than 64. Results are kept for a week.")),
       list,
     ),
   );
@@ -162,7 +162,7 @@ const describe = ({ requests = 0, errors = 0, calls = 0, no_call: noCall = 0 }) 
 /** @param {Progress} probe */
 function drawProgress(probe) {
   const bar = h("progress", { max: Math.max(25, probe.requests ?? 0), value: probe.requests ?? 0, "aria-label": "Probe" });
-  return h("div", { class: "stack-tight" }, bar, h("p", { class: "small soft" }, `request ${probe.requests}${probe.last ? `, ${probe.last}` : ""}`));
+  return h("div", { class: "stack-tight" }, bar, h("p", { class: "small soft" }, probe.requests ? `${plural(probe.requests, "request")}${probe.last ? `, ${probe.last}` : ""}` : "Starting…"));
 }
 
 /** @param {Profile} model */

@@ -13,5 +13,5 @@ export function whyNoCall({ why_no_call: last, attempts }, text) {
   const why = attempts[shown]?.fault?.why;
   if (!text.trim() || shown < 0 || shown === attempts.length - 1 || !why) return sentence(last);
   const before = sentence(why);
-  return why === last ? `${before} So it did when it was asked again.` : `${before} When it was asked again for the last time: ${last}.`;
+  return why === last ? `${before} The retry failed for the same reason.` : `${before} After the last retry: ${last}.`;
 }

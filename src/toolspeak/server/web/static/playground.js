@@ -80,7 +80,7 @@ export function makePlayground(about) {
     h("div", { class: "row" }, once, often, add),
     status,
   );
-  const element = h("div", { class: "scroll" }, h("div", { class: "page tidy" }, h("header", {}, h("h1", {}, "Playground"), h("p", { class: "lead" }, "One question, several ways to call tools. Compare models, or the ways to call tools with one model.")), form, places));
+  const element = h("div", { class: "scroll" }, h("div", { class: "page tidy" }, h("header", {}, h("h1", {}, "Playground"), h("p", { class: "lead" }, "Ask one question in several ways. Compare models, or ways to call tools with one model.")), form, places));
   // On the document, so Escape stops the columns wherever the focus is.
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape" && !event.isComposing && element.isConnected) running?.abort();
@@ -148,7 +148,7 @@ async function setDefault(field, way, place) {
     const said = !changed
       ? "This server has several workers, so its settings cannot be changed while it runs."
       : way === "auto"
-        ? `${field.value()} uses the settings of the configuration again.`
+        ? `${field.value()} uses its configured settings again.`
         : `${field.value()} now uses ${label}, for every client, until the server stops or reloads its configuration.`;
     setChildren(place, h("p", { class: `notice ${changed ? "good" : "warn"}` }, said), way !== "auto" && addToConfiguration(tomlTable(["models", model], settings)));
   } catch (error) {
@@ -237,11 +237,11 @@ function makeToolEditor(asked) {
     { class: "stack-tight" },
     h("legend", {}, "Tools"),
     h("div", { class: "row" }, demo),
-    group("Describe a tool", h("div", { class: "fields" }, labelled("Name", name), labelled("Description", description), labelled("Parameters", parameters), h("button", { type: "button", click: addTool }, "Add tool")), h("p", { class: "small soft" }, "Separate parameters by commas. A type follows a colon; a question mark means optional.")),
+    group("Describe a tool", h("div", { class: "fields" }, labelled("Name", name), labelled("Description", description), labelled("Parameters", parameters), h("button", { type: "button", click: addTool }, "Add tool")), h("p", { class: "small soft" }, "Separate parameters with commas. A type follows a colon; a question mark means optional.")),
     group("Edit as JSON", labelled("Tools as JSON", field)),
     fromServer,
     group("Import from OpenAPI", makeOpenApiSource(add)),
-    group("Import from a request", labelled("Request in any protocol", pasted), h("div", {}, h("button", { type: "button", click: take }, "Use its tools and question"))),
+    group("Import from a request", labelled("Request in any protocol", pasted), h("div", {}, h("button", { type: "button", click: take }, "Import tools and question"))),
     status,
   );
   return { element, error: () => problem, tools: () => [...DEMO_TOOLS.filter((tool) => chosen.has(tool.name)).map(asTool), ...own] };

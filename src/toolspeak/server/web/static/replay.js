@@ -40,7 +40,7 @@ export function makeReplay(one, about) {
     "section",
     { class: "stack replay" },
     h("h2", {}, "Re-run"),
-    h("p", { class: "soft small" }, "Re-run this request with different settings. Nothing is executed and the client is not affected."),
+    h("p", { class: "soft small" }, "Re-run this request with different settings. No tool is run, and the client is not affected."),
     h("form", { class: "fields", submit: run }, Object.entries(fields).map(([name, field]) => labelled(name[0].toUpperCase() + name.slice(1), field)), button),
     result,
   );
@@ -48,15 +48,15 @@ export function makeReplay(one, about) {
 
 /** @type {[string, (one: import("./detail.js").RequestDetail) => string][]} the rows of the comparison */
 const ROWS = [
-  ["plan", (one) => one.plan],
-  ["calls", (one) => acceptedCalls(one) || "none"],
-  ["why no call", (one) => one.trace.why_no_call || "–"],
-  ["requests to the model", (one) => String(one.requests)],
-  ["retries", (one) => String(one.retries)],
-  ["repairs", (one) => String(one.repairs)],
-  ["tokens in, out", (one) => `${one.input_tokens}, ${one.output_tokens}`],
-  ["time", (one) => duration(one.timing.whole)],
-  ["error", (one) => one.error || "–"],
+  ["Plan", (one) => one.plan],
+  ["Calls", (one) => acceptedCalls(one) || "none"],
+  ["Why no call", (one) => one.trace.why_no_call || "–"],
+  ["Requests to the model", (one) => String(one.requests)],
+  ["Retries", (one) => String(one.retries)],
+  ["Repairs", (one) => String(one.repairs)],
+  ["Tokens in, out", (one) => `${one.input_tokens}, ${one.output_tokens}`],
+  ["Time", (one) => duration(one.timing.whole)],
+  ["Error", (one) => one.error || "–"],
 ];
 
 /** @param {import("./detail.js").RequestDetail} one */

@@ -20,7 +20,7 @@ export function makeStart(about) {
   });
   const clients = makeClientsPanel(about);
   const demo = h("div", {});
-  const compareCard = card("Compare", "The same question, without and with toolspeak.", comparison.element);
+  const compareCard = card("Compare", "Ask the same question with and without toolspeak.", comparison.element);
 
   /** Says once what the demo model is. */
   const showDemo = async () => {
@@ -37,11 +37,11 @@ export function makeStart(about) {
       { class: "page tidy start" },
       h("header", {}, h("h1", {}, "Tool calling for any model"), h("p", { class: "lead" }, "Enter the address of a model and see whether it calls tools, with and without toolspeak.")),
       demo,
-      card("Connect a model", "Enter the address of a model server. The protocol is detected. The key stays in the memory of this server.", connect.element),
+      card("Connect a model", "Enter the address of a model server. toolspeak detects the protocol and keeps the key only in memory.", connect.element),
       compareCard,
-      card("See it work", "Failed answers of real models, and what toolspeak makes of them. No model needed.", makeRepairDemo()),
-      card("Point a client here", "Settings for the clients that toolspeak knows.", clients.element),
-      card("Bring a failing request", "Paste a curl command, a HAR file, a request, or a model's answer, and see what would fix it.", h("p", {}, h("a", { class: "button", href: "#/import" }, "Open Import"))),
+      card("See it work", "Watch toolspeak repair real answers that failed. You need no model for this.", makeRepairDemo()),
+      card("Point a client here", "Choose your client and copy its settings.", clients.element),
+      card("Import a failed request", "Paste a curl command, a HAR file, a request, or a model's answer, and see what would fix it.", h("p", {}, h("a", { class: "button", href: "#/import" }, "Open Import"))),
     ),
   );
   return {

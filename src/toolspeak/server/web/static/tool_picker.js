@@ -81,7 +81,7 @@ export function makeToolPicker() {
         h("legend", {}, "Server tools"),
         why && h("p", { class: "small soft" }, withCode(why)),
         available.map((tool) => choice(tool, serverChosen)),
-        available.some((tool) => tool.side_effects) && h("p", { class: "small soft" }, "This page cannot ask for approval, so calls that need it fail."),
+        available.some((tool) => tool.side_effects) && h("p", { class: "small soft" }, "This page cannot ask for approval, so calls that need approval fail."),
       );
     } catch (error) {
       server.hidden = false;

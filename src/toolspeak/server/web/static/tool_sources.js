@@ -70,11 +70,11 @@ export function makeServerSource(add) {
   const choice = makeChoice(add);
   const status = h("p", { class: "small soft", role: "status" });
   async function load() {
-    setChildren(status, "Asking the server…");
+    setChildren(status, "Loading the tools…");
     try {
       const { tools, why } = await fetchJson("toolspeak/tools");
       choice.set(tools);
-      setChildren(status, withCode(why || (tools.length ? "The models are offered these tools. This view runs none of them." : "The configuration of this server names no tools or MCP servers in `[server_tools.NAME]`.")));
+      setChildren(status, withCode(why || (tools.length ? "The models are offered these tools, but this page does not run them." : "The configuration of this server defines no tools or MCP servers in `[server_tools.NAME]`.")));
     } catch (error) {
       setChildren(status, h("span", { class: "failed" }, errorText(error)));
     }
