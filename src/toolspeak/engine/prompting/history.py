@@ -446,7 +446,6 @@ def mark_cache_prefix(messages: tuple[Message, ...], stable: str) -> tuple[Messa
 
 
 def leading_system_messages(messages: tuple[Message, ...]) -> int:
-    """Count the system messages at the start."""
     for at, message in enumerate(messages):
         if message.role != "system":
             return at

@@ -73,7 +73,6 @@ class Contract(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def text(self) -> str:
-        """The whole prompt."""
         return self.stable + self.tail
 
 

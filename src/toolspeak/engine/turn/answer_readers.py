@@ -194,7 +194,6 @@ class EnvelopeOrTextReader:
         return events + _reply_in("".join(self._text))
 
     def _hold_text(self, events: list[Event]) -> list[Event]:
-        """Hold back the text events and return all others."""
         self._text += [event.text for event in events if type(event) is TextDelta]
         return [event for event in events if type(event) is not TextDelta]
 

@@ -31,8 +31,6 @@ class UnknownModel(UsageError):
 
 
 class ModelLocation(msgspec.Struct, frozen=True):
-    """A model and the upstream that serves it."""
-
     upstream: str
     model: str
     alias: str = ""  # the alias that was requested, if any
@@ -141,15 +139,12 @@ class ModelCatalogue:
 
 
 class ModelListCache:
-    """Cache of the models that upstreams reported."""
-
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._names: dict[str, tuple[str, ...]] = {}
         self._last_query: dict[str, float] = {}
 
     def names(self) -> dict[str, tuple[str, ...]]:
-        """Map each upstream to its models."""
         return self._names
 
     async def refresh(self, upstreams: Iterable[tuple[str, HttpUpstream]]) -> None:

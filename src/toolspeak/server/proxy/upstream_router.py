@@ -91,8 +91,6 @@ class Recipe(NamedTuple):
 
 
 class UpstreamConfig(msgspec.Struct, frozen=True):
-    """Configuration of one upstream of a gateway."""
-
     name: str
     provider: str
     base_url: str
@@ -425,12 +423,10 @@ class Gateway:
 
     @property
     def runs_server_tools(self) -> bool:
-        """Whether the server runs tools for any caller."""
         return bool(self._server_tools)
 
     @property
     def conversation(self) -> ToolMemory:
-        """The memory of tools in earlier turns."""
         return ToolMemory(self._memory)
 
     def strategies(self) -> Iterator[tuple[UpstreamConfig, Strategy, tuple[str, ...]]]:
@@ -486,7 +482,6 @@ class Gateway:
         await self.close()
 
     async def close(self) -> None:
-        """Close all connections."""
         for starting in self._starting:
             starting.cancel()
         if self.probes is not None:
@@ -508,7 +503,6 @@ def _recipe_key(request: Request, caller: Caller) -> tuple[object, ...]:
 
 
 def _remember_answering(names: Sequence[str], position: int) -> None:
-    """Remember which upstream of a chain answers the current request."""
     context = CURRENT.get()
     if context is not None:
         context.upstream = names[position]
