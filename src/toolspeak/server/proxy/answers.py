@@ -70,7 +70,7 @@ def join_turns(planned: Sequence[PlannedTurn], maker: TurnFactory, tenant: str) 
         return planned[0]._replace(turn=SeveralTurns(turns))
     shared = SharedRequest(maker, tenant, len(turns))
     for turn in plain:
-        turn.use_upstream(shared)
+        turn.upstream = shared
     return planned[0]._replace(turn=SeveralTurns(turns, shared))
 
 

@@ -232,7 +232,7 @@ class Gateway:
         name = config.name
         while name in self._configs and (name not in self.added or self.added[name].base_url != config.base_url):
             name += "-2"
-        earlier = {model: self._catalogue.meaning(model, self._model_lists.names()) for model in config.models}
+        earlier = {model: self._catalogue.meaning(model, self._model_lists.names) for model in config.models}
         self._reserved |= {model: place for model, place in earlier.items() if place and place.upstream != name}
         self.added[name] = self._configs[name] = msgspec.structs.replace(config, name=name)
         self._chains[name] = self._chain(self._configs[name])
@@ -409,7 +409,7 @@ class Gateway:
 
     def models(self, caller: Caller = ANONYMOUS) -> Mapping[str, str]:
         """Map the listed models that the caller may use to their upstreams."""
-        return self._catalogue.names(lambda location: self._shows(location, caller), self._model_lists.names())
+        return self._catalogue.names(lambda location: self._shows(location, caller), self._model_lists.names)
 
     async def refresh(self) -> None:
         """Update the model lists of upstreams without configured models."""
