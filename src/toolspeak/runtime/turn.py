@@ -92,19 +92,15 @@ class Receiver(Protocol):
 
     def receive(self, events: list[Event], /) -> None:
         """Receive events that have become final. `outcome` is set with the last ones."""
-        ...
 
     def turn_ended(self) -> None:
         """The turn has ended."""
-        ...
 
     def turn_broke(self) -> None:
         """An unexpected exception, the current one, has ended the turn."""
-        ...
 
     def must_wait(self) -> None:
         """The rest of the turn has to wait for something, so it needs a task."""
-        ...
 
 
 class EngineTurn:

@@ -61,7 +61,6 @@ class ToolSource(Protocol):
 
     async def close(self) -> None:
         """Stop the source."""
-        ...
 
 
 class LoopTools:
