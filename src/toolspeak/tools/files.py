@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import NamedTuple, TypeAlias
 
-import msgspec
-
 from ..engine.rounds.transcript import FileDiff
 from ..errors import ToolError
 from .approval_patterns import matches
@@ -217,11 +215,12 @@ class _FolderEntry(NamedTuple):
         return stat.S_ISREG(self.mode)
 
 
-class _SearchBudget(msgspec.Struct):
+class _SearchBudget:
     """The files and bytes that a search may still read."""
 
-    files: int = _MAX_SEARCH_FILES
-    size: int = _MAX_SEARCH_BYTES
+    def __init__(self) -> None:
+        self.files = _MAX_SEARCH_FILES
+        self.size = _MAX_SEARCH_BYTES
 
     @property
     def spent(self) -> bool:
