@@ -169,11 +169,15 @@ def _set_up_connection(pragmas: tuple[str, ...], connection: sqlite3.Connection,
     # The sqlite3 module must not start transactions; `_begin_transaction` does.
     connection.isolation_level = None
     # SQLite's own `lower` handles only ASCII; this one behaves as in PostgreSQL.
-    connection.create_function("lower", 1, lambda text: text and text.lower(), deterministic=True)
+    connection.create_function("lower", 1, _lower, deterministic=True)
     cursor = connection.cursor()
     for pragma in pragmas:
         cursor.execute(pragma)
     cursor.close()
+
+
+def _lower(text: str | None) -> str | None:
+    return None if text is None else text.lower()
 
 
 def _begin_transaction(connection: sa.Connection) -> None:

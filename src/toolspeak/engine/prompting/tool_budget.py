@@ -158,7 +158,11 @@ def fits(toolset: Toolset, positions: Sequence[int], rung: Rung, room: int) -> b
     return room >= 0
 
 
-@bounded_cache(MAX_VOCABULARY_TOTAL, lambda _, toolset: toolset.size)
+def _toolset_size(_: object, toolset: Toolset) -> int:
+    return toolset.size
+
+
+@bounded_cache(MAX_VOCABULARY_TOTAL, _toolset_size)
 def _vocabularies(toolset: Toolset) -> list[listing.Vocabulary]:
     return [listing.vocabulary(tool) for tool in toolset.tools]
 
