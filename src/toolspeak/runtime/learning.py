@@ -160,8 +160,6 @@ class EndedTurn(NamedTuple):
 
 
 class UseStore:
-    """Storage of what was learned from use."""
-
     def __init__(self, state: State, clock: Clock) -> None:
         self._state = state
         self.clock = clock

@@ -28,8 +28,6 @@ _PROTOCOLS = ("openai", "openai_chat", "openai_responses", "anthropic", "gemini"
 
 
 class ResolvedModel(msgspec.Struct, frozen=True):
-    """A model and the upstream that serves it."""
-
     provider: str
     model: str
     base_url: str

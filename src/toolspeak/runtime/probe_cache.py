@@ -42,8 +42,6 @@ ProbePolicy = Literal["first-use", "startup", "off"]
 
 
 class ProbeTarget(NamedTuple):
-    """A model at an upstream."""
-
     provider: str
     model: str
     base_url: str

@@ -77,8 +77,6 @@ class Contract(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Kind(msgspec.Struct, frozen=True):
-    """The names of the templates for one kind of tool prompt."""
-
     head: str
     example: str
     short: str

@@ -83,7 +83,6 @@ class ReadingRules(msgspec.Struct, frozen=True):
     checks_native: bool = False
 
     def context(self, tools: tuple[Tool, ...] | None = None) -> ParseContext:
-        """Create a context, possibly for other tools."""
         return ParseContext(
             self.tools if tools is None else tools,
             self.policy,
@@ -96,7 +95,6 @@ class ReadingRules(msgspec.Struct, frozen=True):
         )
 
     def scanner(self, tools: tuple[Tool, ...] | None = None) -> TextScanner:
-        """Create a scanner, possibly for other tools."""
         context = self.context(tools)
         asked = dialect(self.dialect).accepts if self.dialect else frozenset[str]()
         return TextScanner(context, Marks(context, asked=asked))

@@ -64,7 +64,6 @@ class PassthroughTurn:
         return [Emit([Noted(note) for note in self._notes]), ask] if self._notes else [ask]
 
     def feed(self, attempt: int, event: Event) -> list[Action]:
-        """Process an upstream event and return the resulting actions."""
         if self._over or attempt != _FIRST:
             return []
         if type(event) is TextDelta:

@@ -414,7 +414,6 @@ class RequestBuilder:
         return self._bare(Projection(messages, projected.notes), options)
 
     def _contract_options(self, constraint: Constraint | None) -> Options:
-        """Return the options of a request that contains the tool prompt."""
         return msgspec.structs.replace(
             self._request.options,
             response_format=None,

@@ -236,7 +236,6 @@ def _compress_and_rest(entries: list[RecordingEntry]) -> bytes | None:
 
 
 def _strip_texts(entry: RecordingEntry, size: int, limit: int) -> RecordingEntry:
-    """Remove the texts from an entry that is too large."""
     record = entry.record
     name = record.model[:_MAX_MODEL_CHARS]
     empty = {"request": Request(name, ()), "raw": "", "reasoning": "", "candidates": ()}
