@@ -98,7 +98,7 @@ def codec(protocol: str) -> Codec:
     if not hasattr(package, "encode_request"):
         names = sorted((*_ROWS, *plugin_protocols()))
         raise ConfigError(f"unknown protocol `{protocol}`", hint=f"use one of {', '.join(names)}")
-    make_path = getattr(package, "PATH", None) if row is None else getattr(package, "path", None)
+    make_path: Any = getattr(package, "path" if row else "PATH", None)
     row = row or _plugin_row(protocol, package)
     return Codec(
         **msgspec.structs.asdict(row),
