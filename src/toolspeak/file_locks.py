@@ -49,7 +49,6 @@ def file_lock(path: Path, on_wait: Callable[[], None] | None = None) -> Generato
 
 
 def is_locked(path: Path) -> bool:
-    """Whether somebody holds the lock on a file."""
     if not path.exists():
         return False
     descriptor = os.open(path, os.O_RDWR)

@@ -48,7 +48,6 @@ class State(Protocol):
 
     def put(self, key: str, value: Any, ttl: float | None = None) -> None:
         """Store a JSON value for `ttl` seconds, or until it is deleted."""
-        ...
 
     def setdefault(self, key: str, value: Any, ttl: float | None = None) -> Any:
         """Return the current value, or store and return this one. Concurrent callers all get the same value."""
@@ -56,7 +55,6 @@ class State(Protocol):
 
     def delete(self, key: str) -> None:
         """Delete a value."""
-        ...
 
     def keys(self, prefix: str = "") -> list[str]:
         """List the keys of unexpired values, sorted."""
@@ -69,15 +67,12 @@ class SharedState(State, Protocol):
 
     async def warm(self, keys: Iterable[str]) -> None:
         """Load these values into the local copy."""
-        ...
 
     async def renew(self, keys: Iterable[str]) -> None:
         """Reload these values; another process may have changed or deleted them."""
-        ...
 
     async def settle(self) -> None:
         """Wait until other processes can see every stored value."""
-        ...
 
 
 class MemoryState:

@@ -14,6 +14,7 @@ from toolspeak.dialects.registry import DIALECTS, dialect, render_calls
 from toolspeak.engine.prompting import history
 from toolspeak.engine.prompting.escaping import result_text
 from toolspeak.engine.prompting.history import (
+    MAX_RESULT_CHARS,
     MEDIA_KINDS,
     alternate_roles,
     decision_messages,
@@ -24,6 +25,7 @@ from toolspeak.engine.prompting.history import (
     since_last_user,
     stop_sequences,
     untrusted_texts,
+    without_media,
 )
 from toolspeak.errors import UnknownDialectError
 from toolspeak.parsing import parse
@@ -253,12 +255,12 @@ def test_a_result_cannot_pose_as_the_end_of_the_result():
 
 @pytest.mark.requirement("R-E8")
 def test_a_long_result_is_cut_in_the_models_view_only():
-    long = result("a" * 200 + "end")
-    projected = project((CALL, long), "hermes", max_result=100)
-    assert "[... 103 characters left out ...]" in projected.messages[1].text
+    long = result("a" * MAX_RESULT_CHARS + "end")
+    projected = project((CALL, long), "hermes")
+    assert "[... 3 characters left out ...]" in projected.messages[1].text
     assert "end\n</tool_response>" in projected.messages[1].text
     assert codes(projected.notes) == ["result_cut"]
-    assert len(long.results[0].content) == 203
+    assert len(long.results[0].content) == MAX_RESULT_CHARS + 3
 
 
 @check_each("value", ["\ud800", object()])
@@ -330,7 +332,7 @@ def test_a_decision_sees_the_users_words_and_the_latest_answer_only():
 
 @pytest.mark.requirement("A8", "C4", "R-E9")
 def test_a_decision_is_not_led_astray_and_sees_only_what_the_model_takes():
-    clone = decision_messages((Message("user", (TextPart("<|im_end|> "), PICTURE)),), "<s>", media=())
+    clone = decision_messages(without_media((Message("user", (TextPart("<|im_end|> "), PICTURE)),), ()).messages, "<s>")
     assert [each.text for each in clone] == ["<s>", "<\u2060|im_end|> [image left out: this model cannot read it]"]
 
 

@@ -109,7 +109,7 @@ def test_upstreams_are_asked_again_after_a_while_and_forgotten_when_they_fail():
             ):
                 now[0] = at
                 await listing.refresh([("u", upstream)])
-                assert (listing.names(), len(server.heard)) == (known, asked)
+                assert (listing.names, len(server.heard)) == (known, asked)
             await upstream.close()
 
     run(scenario())

@@ -277,7 +277,6 @@ class AsyncAgent:
         return AgentResult(*work, session, answer.requests, parsed.value, task, answer.reasoning, answer.said)
 
     def _offered(self, tools: Tools) -> list[Executable]:
-        """Return the tools to offer to the model, as executables."""
         box = Toolbox(tools)
         return [box[tool.name] for tool in box.tools if not self._read_only or is_read_only(tool)]
 

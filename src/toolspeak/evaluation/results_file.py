@@ -130,7 +130,6 @@ class ResultsFile:
         self._records[record.setting, record.case] = record
 
     def finished(self, setting: EvalSetting, case: str) -> bool:
-        """Whether the case has a result without an error."""
         record = self._records.get((setting, case))
         return record is not None and not record.error
 

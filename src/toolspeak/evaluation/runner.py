@@ -34,8 +34,6 @@ _MAX_TEXT_CHARS = 2_000  # maximum length of stored answers and errors
 
 @dataclass(eq=False)
 class EvalRun:
-    """Runs cases with one client."""
-
     client: AsyncClient
     suite: Suite
     journal: ResultsFile

@@ -95,7 +95,6 @@ class ContextMemory:
         self.window = window
 
     def summary(self, tenant: str, key: bytes) -> str:
-        """Return a stored summary, or an empty string."""
         return self._summaries.get((tenant, key), "")
 
     def store_summary(self, tenant: str, key: bytes, text: str) -> None:

@@ -148,8 +148,6 @@ class ModelUse(msgspec.Struct, frozen=True):
 
 
 class EndedTurn(NamedTuple):
-    """A turn that has ended, and whose it was."""
-
     target: ProbeTarget
     tenant: str
     #: The rule that determined the model's capability.
@@ -162,8 +160,6 @@ class EndedTurn(NamedTuple):
 
 
 class UseStore:
-    """Storage of what was learned from use."""
-
     def __init__(self, state: State, clock: Clock) -> None:
         self._state = state
         self.clock = clock
@@ -421,7 +417,6 @@ class UseLearning:
                 self._write(target, name, use)
 
     async def close(self) -> None:
-        """Store everything."""
         for target, state in self._targets.items():
             for key, tenant in state.tenants.items():
                 if tenant.unsaved is not None:

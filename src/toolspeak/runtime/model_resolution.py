@@ -28,8 +28,6 @@ _PROTOCOLS = ("openai", "openai_chat", "openai_responses", "anthropic", "gemini"
 
 
 class ResolvedModel(msgspec.Struct, frozen=True):
-    """A model and the upstream that serves it."""
-
     provider: str
     model: str
     base_url: str
@@ -178,7 +176,6 @@ class InterpreterModel:
 
 
 def codec_of(protocol: str) -> str:
-    """Return the name of the codec module for a protocol."""
     if protocol not in _PROTOCOLS and protocol not in (others := plugin_protocols()):
         hint = f"use one of {', '.join((*_PROTOCOLS, *others))}; `openai` works with every OpenAI-compatible service"
         raise UsageError(f"unknown protocol `{protocol}`", hint=hint)

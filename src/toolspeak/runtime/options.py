@@ -42,8 +42,6 @@ class CommonSettings(TypedDict, total=False):
 
 
 class SettingOptions(CommonSettings, total=False):
-    """The settings of a client."""
-
     parallel: bool
 
 

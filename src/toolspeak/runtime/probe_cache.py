@@ -42,8 +42,6 @@ ProbePolicy = Literal["first-use", "startup", "off"]
 
 
 class ProbeTarget(NamedTuple):
-    """A model at an upstream."""
-
     provider: str
     model: str
     base_url: str
@@ -94,7 +92,6 @@ def is_loopback(base_url: str) -> bool:
 
 
 def probe_policy(settings: Settings, base_url: str) -> ProbePolicy:
-    """Return when to probe a model at this base URL."""
     return settings.probe or ("first-use" if is_loopback(base_url) else "off")
 
 
@@ -122,7 +119,6 @@ class ProbeStore:
         self.state.put(target.key, msgspec.to_builtins(stored), _RETENTION)
 
     def record_measurement(self, target: ProbeTarget, verdict: ProbeResult) -> StoredProbe:
-        """Store a new probe result."""
         stored = StoredProbe(*target.display_names, verdict, self.clock())
         self.put(target, stored)
         return stored

@@ -141,12 +141,11 @@ def _length(event: Event) -> int:
 
 
 class _TargetState:
-    def __init__(self) -> None:
-        self.stored: StoredProbe | None = None
-        self.until = 0.0  # when to read the store again
-        self.pause = 0.0  # when to probe again at the earliest
-        self.refused = 0
-        self.contradicted = False  # whether the upstream has rejected what the probe found
+    stored: StoredProbe | None = None
+    until = 0.0  # when to read the store again
+    pause = 0.0  # when to probe again at the earliest
+    refused = 0
+    contradicted = False  # whether the upstream has rejected what the probe found
 
 
 class ProbeScheduler:

@@ -150,7 +150,6 @@ class ToolMemory:
             await self._shared.settle()
 
     def remember(self, tenant: str, request: Request, call_ids: Iterable[str]) -> None:
-        """Store the request's tools for each call in the answer."""
         ids = tuple(call_ids)
         if not ids:
             return
@@ -235,7 +234,6 @@ def _item_key(tenant: str, name: str) -> str:
 
 
 def _should_recall(request: Request, settings: Settings) -> bool:
-    """Whether to recall tools for a request without tools."""
     if settings.chat_only or request.tool_choice.mode == "none" or not has_tool_history(request.messages):
         return False
     sticky = settings.sticky_tools

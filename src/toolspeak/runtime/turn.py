@@ -92,19 +92,15 @@ class Receiver(Protocol):
 
     def receive(self, events: list[Event], /) -> None:
         """Receive events that have become final. `outcome` is set with the last ones."""
-        ...
 
     def turn_ended(self) -> None:
         """The turn has ended."""
-        ...
 
     def turn_broke(self) -> None:
         """An unexpected exception, the current one, has ended the turn."""
-        ...
 
     def must_wait(self) -> None:
         """The rest of the turn has to wait for something, so it needs a task."""
-        ...
 
 
 class EngineTurn:
@@ -143,17 +139,13 @@ class EngineTurn:
         interpreter: Upstream | None = None,
     ) -> None:
         self._engine = engine
-        self._upstream = upstream
+        self.upstream = upstream  # may be replaced before the turn starts
         self._interpreter = interpreter
         self._ended = ended
         self._relays = type(engine) is PassthroughTurn  # so it parses nothing
         self.provider = upstream.provider
         self._actions: deque[Action] = deque()
         self._slices: deque[list[Event]] = deque()  # the rest of a large batch
-
-    def use_upstream(self, upstream: Upstream) -> None:
-        """Send the requests to another upstream. Call this before the turn starts."""
-        self._upstream = upstream
 
     @property
     def answered(self) -> tuple[AttemptTrace, ...]:
@@ -194,7 +186,7 @@ class EngineTurn:
 
     async def read_ahead(self) -> None:
         """Let the embedded model start to read the first request, without answering it. Other models do nothing."""
-        read_ahead = getattr(self._upstream, "read_ahead", None)
+        read_ahead = getattr(self.upstream, "read_ahead", None)
         if read_ahead is not None:
             with suppress(ToolspeakError):  # the first question says what is wrong
                 await read_ahead(self.prepare())
@@ -206,7 +198,7 @@ class EngineTurn:
         iterate over `batches` or call `collect` for the rest.
         """
         self._start()
-        upstream, ask = self._upstream, self._actions[-1]
+        upstream, ask = self.upstream, self._actions[-1]
         if not isinstance(upstream, HttpUpstream) or type(ask) is not AskUpstream:
             return False
         posted = upstream.post_now(ask.request, self._on_ready, passthrough_bytes=passthrough_bytes)
@@ -243,7 +235,7 @@ class EngineTurn:
             receiver.turn_broke()
 
     def _process_arrived(self, receiver: Receiver) -> None:
-        posted, upstream = self._posted, self._upstream
+        posted, upstream = self._posted, self.upstream
         assert posted is not None and isinstance(upstream, HttpUpstream)
         batch = upstream.poll(posted)
         if batch is not None and not batch:
@@ -319,7 +311,7 @@ class EngineTurn:
         return True
 
     def _hand_over(self, receiver: Receiver) -> None:
-        posted, upstream = self._posted, self._upstream
+        posted, upstream = self._posted, self.upstream
         if posted is not None and isinstance(upstream, HttpUpstream):
             assert posted.connection is not None
             posted.connection.on_ready = None
@@ -374,7 +366,7 @@ class EngineTurn:
                 self._exchange = _ask_interpreter(self._interpreter, action.request)
                 return
             passthrough = self._passthrough_bytes
-            self._exchange = open_upstream(self._upstream, action.request, passthrough_bytes=passthrough)
+            self._exchange = open_upstream(self.upstream, action.request, passthrough_bytes=passthrough)
 
     async def _read_upstream(self) -> list[Event]:
         """Read one batch and feed it to the engine. Returns its events, or queues its actions if it does more."""

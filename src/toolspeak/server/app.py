@@ -287,7 +287,6 @@ class App:
             self._finish(exchange.result(), context, began)
 
     def _finish(self, result: ExchangeResult, context: RequestContext, began: float) -> None:
-        """Record and count a finished exchange."""
         if result.client_disconnected:  # overrides the status that was sent
             context.status = CLIENT_CLOSED
         # Time spent in server tools does not count as proxy overhead.

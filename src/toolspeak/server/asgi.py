@@ -19,8 +19,6 @@ _MAX_RETRY_AFTER = 86_400.0  # upper bound for `Retry-After`: one day
 
 
 class ClientDisconnected(ToolspeakError):
-    """The client closed its connection."""
-
     status = 499
 
 
@@ -51,7 +49,6 @@ def error_headers(error: ToolspeakError, *, final: bool = False) -> Headers:
 
 
 async def read_body(scope: Scope, receive: Receive, max_bytes: int = MAX_BODY) -> bytes:
-    """Read the complete body of a request."""
     content_length = header(scope, b"content-length")
     if content_length.isdigit() and int(content_length) > max_bytes:
         raise BodyTooLarge(f"the body has {content_length} bytes; the limit is {max_bytes}")
@@ -73,7 +70,6 @@ async def read_body(scope: Scope, receive: Receive, max_bytes: int = MAX_BODY) -
 async def respond(
     send: Send, status: int, body: bytes, kind: bytes = b"application/json", headers: Sequence[tuple[bytes, bytes]] = ()
 ) -> None:
-    """Send a complete response."""
     length = str(len(body)).encode()
     start = [(b"content-type", kind), (b"content-length", length), *headers]
     await send({"type": "http.response.start", "status": status, "headers": start})

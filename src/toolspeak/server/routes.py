@@ -25,7 +25,6 @@ class Route(msgspec.Struct, frozen=True):
 
     @property
     def error_protocol(self) -> str:
-        """The protocol in which errors are formatted."""
         return self.client_protocol or _PAGE_ERROR_PROTOCOLS.get(self.page.partition("_")[0], _DEFAULT_ERROR_PROTOCOL)
 
 
@@ -82,7 +81,6 @@ def all_routes() -> dict[tuple[str, str], Route]:
 
 
 def find_route(method: str, path: str) -> Route | None:
-    """Return the route of a request, or None."""
     route = _TABLE.get((method, path))
     if route is None and method == "POST":
         route = _gemini(path)

@@ -41,36 +41,30 @@ class SessionJournal(Protocol):
 
     async def say(self, *messages: Message) -> None:
         """Add messages to the conversation, in one commit."""
-        ...
 
     async def begin(self) -> None:
         """Begin an answer. Its status is `running` until `end` is called."""
-        ...
 
     async def stream(self, text: str) -> None:
         """Add streamed text. It is written every second or every 4 KB."""
-        ...
 
     async def plan(self, round_: Round) -> None:
         """Record the calls requested in a round and the text streamed so far, in one commit.
 
         Calls that must not run already have a result.
         """
-        ...
 
     async def start(self, call_id: str, at: float = 0.0) -> None:
         """Record in one commit that a call is about to run, so it is never repeated automatically.
 
         `at` is the time of the start, as a Unix time.
         """
-        ...
 
     async def change(self, call_id: str, change: FileChange) -> None:
         """Record in one commit that a running call is about to change a file.
 
         Raises UsageError if the call is not running, so the file must not be changed.
         """
-        ...
 
     async def changes(self) -> tuple[FileChange, ...]:
         """Return the changes of files that have not been undone, oldest first."""
@@ -78,19 +72,15 @@ class SessionJournal(Protocol):
 
     async def mark_undone(self, root: str, path: str) -> None:
         """Record in one commit that the changes of a file have been undone."""
-        ...
 
     async def finish(self, result: ToolResult, seconds: float) -> None:
         """Record the result of a call in one commit, even if the call was denied and never started."""
-        ...
 
     async def end(self, answer: Answer) -> None:
         """End the answer in one commit, complete or not. Its rounds have already been stored."""
-        ...
 
     async def close(self) -> None:
         """Release the session."""
-        ...
 
 
 class SessionStore(Protocol):

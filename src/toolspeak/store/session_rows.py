@@ -196,7 +196,6 @@ def shorten(connection: sa.Connection, key: SessionKey, keep: int) -> None:
 
 
 def rename(connection: sa.Connection, key: SessionKey, title: str) -> bool:
-    """Set the title of a session. Return whether there is such a session."""
     renamed = sa.update(sessions).where(*_session(key)).values(title=escape(_title(title)))
     return connection.execute(renamed).rowcount == 1
 

@@ -57,12 +57,11 @@ _ALLOWED_BY_YES = ApprovalDecision(True, "everything inside the sandbox was allo
 Ask: TypeAlias = Callable[[Question], ApprovalAnswer | bool | Awaitable[ApprovalAnswer | bool]]
 
 
-class _Consent:
+class _Consent(msgspec.Struct):
     """The user's consent to later calls in one session."""
 
-    def __init__(self) -> None:
-        self.tools: set[str] = set()
-        self.calls: set[tuple[str, bytes]] = set()
+    tools: set[str] = set()
+    calls: set[tuple[str, bytes]] = set()
 
 
 class Approval:

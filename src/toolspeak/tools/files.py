@@ -280,7 +280,6 @@ def _entry_line(entry: _FolderEntry) -> str:
 
 
 def _matching_lines(entry: _FolderEntry, needle: str, ignore_case: bool, budget: _SearchBudget, most: int) -> list[str]:
-    """Return the lines of one file that contain `needle`, at most `most`."""
     budget.files -= 1
     if entry.size > MAX_FILE_BYTES:
         return []

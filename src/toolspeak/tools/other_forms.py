@@ -47,7 +47,6 @@ def _converted(tools: tuple[AnyTool, ...]) -> tuple[Tool, ...]:
 
 
 def _declared(tool: Any) -> list[Any]:
-    """Return the definitions in one form of a tool that `tools_from` accepts."""
     if isinstance(tool, Tool | type):
         return [tool]
     return (
@@ -107,8 +106,6 @@ def plugin_tools(names: Iterable[str], load_plugins: str) -> list[Executable]:
 
 
 class OtherTool(msgspec.Struct, frozen=True):
-    """A tool of another library."""
-
     tool: Tool
     call: Callable[[JSONObject], Any] | None  # its result may be awaitable
     hint: str = ""  # what to do if it cannot be called

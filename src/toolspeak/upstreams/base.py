@@ -70,7 +70,6 @@ class PassthroughBase:
     """Base class of upstreams that can return the raw bytes of a reply along with the events."""
 
     def open(self, request: Request) -> Batches:
-        """Send the request and yield batches of events."""
         return self._batches(request, passthrough_bytes=False)
 
     def open_passthrough(self, request: Request) -> Batches:

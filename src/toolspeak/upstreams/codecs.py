@@ -1,8 +1,9 @@
 """The table of protocols that upstreams can use: one `Codec` per protocol."""
 
 from collections.abc import Callable, Mapping
-from functools import cache, partial
+from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -15,19 +16,13 @@ from ..protocols.shared.reply_decoder import BaseReplyDecoder
 from .http.address import BaseUrl, ends_with_version, parse_base_url, without_ending
 
 
-class Codec(msgspec.Struct, frozen=True):
-    """Everything that a transport needs to know about a protocol."""
+class _CodecRow(msgspec.Struct, frozen=True):
+    """A table of `codecs.toml`."""
 
     #: Default provider name.
     provider: str
-    #: Returns the path to post a request to, relative to the base URL.
-    path: Callable[[Request], str]
-    encode: Callable[[Request], bytes]
-    #: Returns notes about everything that `encode` drops or rewrites.
-    notes: Callable[[Request], tuple[Note, ...]]
-    decoder: Callable[[bool], BaseReplyDecoder]
-    #: Decodes an error response from its status (400 or more), body, and headers by lower-case name.
-    error: Callable[[int, bytes, Mapping[str, str]], Failure]
+    #: The path to post requests to, relative to the base URL; empty if it depends on the request.
+    method: str = ""
     #: The header for the API key, and the prefix of its value.
     key_header: str = "Authorization"
     key_prefix: str = "Bearer "
@@ -38,49 +33,26 @@ class Codec(msgspec.Struct, frozen=True):
     endings: tuple[str, ...] = ()
     #: Whether one request can ask for several answers.
     several_answers: bool = False
-    #: See `_MODEL_LISTS`.
+    #: The path of the list of models, the field with the list, and the field with a model's name.
     model_list: tuple[str, str, str] | None = None
+
+
+class Codec(_CodecRow, frozen=True, kw_only=True):
+    """Everything that a transport needs to know about a protocol."""
+
+    #: Returns the path to post a request to, relative to the base URL.
+    path: Callable[[Request], str]
+    encode: Callable[[Request], bytes]
+    #: Returns notes about everything that `encode` drops or rewrites.
+    notes: Callable[[Request], tuple[Note, ...]]
+    decoder: Callable[[bool], BaseReplyDecoder]
+    #: Decodes an error response from its status (400 or more), body, and headers by lower-case name.
+    error: Callable[[int, bytes, Mapping[str, str]], Failure]
     #: Decodes an ordinary complete reply faster than `decoder`; returns None for all others.
     decode_reply: Callable[[bytes], list[Event] | None] | None = None
 
 
-#: The codecs without the functions that the package of each protocol provides.
-_CODECS: dict[str, Callable[..., Codec]] = {
-    "openai_chat": partial(
-        Codec, "openai", lambda request: "/chat/completions", endings=("/chat/completions",), several_answers=True
-    ),
-    "openai_responses": partial(Codec, "openai", lambda request: "/responses", endings=("/responses",)),
-    "anthropic": partial(
-        Codec,
-        "anthropic",
-        lambda request: "/messages",
-        key_header="x-api-key",
-        key_prefix="",
-        headers={"anthropic-version": "2023-06-01"},
-        version="/v1",
-        endings=("/messages",),
-    ),
-    "gemini": partial(
-        Codec,
-        "gemini",
-        lambda request: import_module("toolspeak.protocols.gemini").path(request),
-        key_header="x-goog-api-key",
-        key_prefix="",
-        version="/v1beta",
-        endings=("/models",),
-        several_answers=True,
-    ),
-    # Under `/v1`, Ollama speaks OpenAI's protocol. Users may have copied that base URL for the same server.
-    "ollama": partial(Codec, "ollama", lambda request: "/api/chat", endings=("/api/chat", "/api", "/v1")),
-}
-#: Maps a protocol to the path of its list of models, the field with the list, and the field with a model's name.
-_MODEL_LISTS = {
-    "openai_chat": ("/models", "data", "id"),
-    "openai_responses": ("/models", "data", "id"),
-    "anthropic": ("/models?limit=1000", "data", "id"),
-    "gemini": ("/models?pageSize=1000", "models", "name"),
-    "ollama": ("/api/tags", "models", "name"),
-}
+_ROWS = msgspec.toml.decode(Path(__file__).with_suffix(".toml").read_bytes(), type=dict[str, _CodecRow])
 #: Path endings of API methods, and the protocol each belongs to.
 _METHODS = {
     "/chat/completions": "openai_chat",
@@ -111,28 +83,29 @@ def resolve_endpoint(base_url: str, protocol: str) -> tuple[BaseUrl, str]:
     return base, "" if ends_with_version(base) else row.version
 
 
-def _from_plugin(protocol: str, package: Any) -> Callable[..., Codec]:
-    """Return the codec of a plugin's protocol, without its functions (see `toolspeak.protocols`)."""
-    path: str | Callable[[Request], str] = package.PATH
-    optional = ("KEY_HEADER", "KEY_PREFIX", "HEADERS")
-    fields = {name.lower(): getattr(package, name) for name in optional if hasattr(package, name)}
-    provider = getattr(package, "PROVIDER", protocol)
-    make_path: Callable[[Request], str] = path if callable(path) else lambda request: path
-    return partial(Codec, provider, make_path, **fields)
+def _plugin_row(protocol: str, package: Any) -> _CodecRow:
+    """Return the row of a plugin's protocol (see `toolspeak.protocols`)."""
+    optional = {"KEY_HEADER": "key_header", "KEY_PREFIX": "key_prefix", "HEADERS": "headers", "MODELS": "model_list"}
+    fields = {field: getattr(package, name) for name, field in optional.items() if hasattr(package, name)}
+    method = "" if callable(package.PATH) else package.PATH
+    return _CodecRow(getattr(package, "PROVIDER", protocol), method, **fields)
 
 
 @cache
 def codec(protocol: str) -> Codec:
-    make = _CODECS.get(protocol)
-    package: Any = import_module(f"toolspeak.protocols.{protocol}") if make else plugin_protocols().get(protocol)
+    row = _ROWS.get(protocol)
+    package: Any = import_module(f"toolspeak.protocols.{protocol}") if row else plugin_protocols().get(protocol)
     if not hasattr(package, "encode_request"):
-        names = sorted((*_CODECS, *plugin_protocols()))
+        names = sorted((*_ROWS, *plugin_protocols()))
         raise ConfigError(f"unknown protocol `{protocol}`", hint=f"use one of {', '.join(names)}")
-    return (make or _from_plugin(protocol, package))(
+    make_path: Any = getattr(package, "path" if row else "PATH", None)
+    row = row or _plugin_row(protocol, package)
+    return Codec(
+        **msgspec.structs.asdict(row),
+        path=(lambda request: row.method) if row.method else make_path,
         encode=package.encode_request,
         notes=package.request_notes,
         decoder=package.ReplyDecoder,
         error=package.decode_error,
         decode_reply=getattr(package, "decode_reply", None),
-        model_list=_MODEL_LISTS.get(protocol) or getattr(package, "MODELS", None),
     )

@@ -98,7 +98,6 @@ def is_public(address: IP) -> bool:
 
 
 async def resolve(host: str, port: int) -> list[str]:
-    """Resolve a host with the system resolver."""
     entries = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
 

@@ -58,7 +58,6 @@ def skip_spaces(text: str, at: int) -> int:
 
 
 def begins(text: str, at: int, marks: tuple[str, ...]) -> Tristate:
-    """Whether one of `marks` begins at `at`."""
     if text.startswith(marks, at):
         return True
     size = len(text) - at
@@ -78,7 +77,6 @@ class StopMarks:
         self.starts = "".join(mark[0] for mark in marks)
 
     def at(self, buf: str, pos: int) -> Tristate:
-        """Whether a stop mark begins at `pos`."""
         return buf[pos] in self.starts and begins(buf, pos, self.marks)
 
 
@@ -96,7 +94,6 @@ def match_start(search: Search, buf: str, pos: int) -> int:
 
 
 def begins_value(text: str, at: int) -> Tristate:
-    """Whether a JSON value begins at `at`."""
     if at == len(text):
         return None
     char = text[at]

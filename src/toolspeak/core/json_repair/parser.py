@@ -124,7 +124,6 @@ class JSONParser:
 
     @property
     def in_quotes(self) -> bool:
-        """Whether the parser is inside a quoted string."""
         return self._containers.state in _STRING_STATES
 
     @property

@@ -49,8 +49,6 @@ State = Literal["new", "live", "held", "tail", "done", "rejected"]
 
 
 class CallBuilder:
-    """Builder of one candidate call."""
-
     def __init__(
         self, context: ParseContext, evidence: Evidence, waits: bool = False, block: "Sequence[CallBuilder]" = ()
     ) -> None:

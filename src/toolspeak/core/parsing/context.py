@@ -97,7 +97,6 @@ class ParseContext:
         return schema
 
     def side_effects(self, name: str) -> bool:
-        """Whether a call to this tool has side effects."""
         tool = (self.tools or {}).get(name)
         return name in ALWAYS_SIDE_EFFECTS or (tool is not None and tool.side_effects)
 

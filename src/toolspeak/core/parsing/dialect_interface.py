@@ -107,7 +107,6 @@ class Reader(Protocol):
 
     def finish(self) -> None:
         """Handle the end of the text."""
-        ...
 
     def fast_path(self) -> FastPath | None:
         """Return the fast path for the current state, or None."""

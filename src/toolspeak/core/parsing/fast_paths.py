@@ -51,7 +51,6 @@ class FastPath:
         self._grow = grow  # called at the end with the number of characters read
 
     def feed(self, chunk: str) -> list[Event]:
-        """Read a chunk and return its events."""
         text = self.rest + chunk
         size = len(text)
         match = self.stops(text)

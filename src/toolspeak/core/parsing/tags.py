@@ -171,7 +171,6 @@ def _tag_end(buf: str, pos: int) -> int:
 
 
 def has_word(text: str, word: str) -> bool:
-    """Whether `text` contains `word` as a separate word."""
     at = text.find(word)
     while at >= 0:
         before, after = text[at - 1 : at] if at else "", text[at + len(word) : at + len(word) + 1]

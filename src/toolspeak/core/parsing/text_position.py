@@ -62,11 +62,9 @@ class TextPosition(msgspec.Struct, eq=False):
 
     @property
     def in_code(self) -> bool:
-        """Whether the position is inside inline code."""
         return self.tick_runs % 2 == 1
 
     def evidence(self, opening: Opening, nonce: bool | None, unmarked_counts: Literal[True] | None = None) -> Evidence:
-        """Return the evidence for and against a candidate that opens at this position."""
         return Evidence(
             dialect=opening.dialect,
             wrapper=opening.wrapper,

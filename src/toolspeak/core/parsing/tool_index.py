@@ -136,7 +136,6 @@ _toolkits: BoundedCache[int, Toolkit] = BoundedCache(MAX_CACHED_TOTAL)
 
 
 def toolkit(tools: tuple[Tool, ...]) -> Toolkit:
-    """Return the index of these tools."""
     return _toolkits.get(id(tools)) or _new_toolkit(tools)
 
 

@@ -44,7 +44,6 @@ def _text_delay(node: Subschema) -> int | None:
 
 
 def _takes_any_text(node: Subschema, visited: set[str]) -> bool:
-    """Whether the schema accepts every string."""
     if node.pointer in visited or node.schema is False or not _CONSTRAINS_TEXT.isdisjoint(node.body):
         return False
     visited.add(node.pointer)

@@ -60,8 +60,6 @@ _PERCENT = re.compile(rb"%([0-9A-Fa-f]{2})")
 
 
 class Subschema:
-    """One schema inside a schema document."""
-
     def __init__(self, document: SchemaDocument, pointer: str, schema: JSONValue, *, object_only: bool = False) -> None:
         self.pointer = pointer
         self.schema = schema

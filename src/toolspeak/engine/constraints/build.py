@@ -238,7 +238,6 @@ _LARK_MARK = "%llguidance {}\n"
 
 
 def _json_schema(constraint: Constraint) -> JSONObject:
-    """Return the schema in OpenAI's format."""
     return {"name": constraint.name, "schema": constraint.schema, "strict": constraint.flavour == "openai_strict"}
 
 

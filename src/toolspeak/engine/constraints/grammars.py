@@ -24,8 +24,6 @@ ANY_DEPTH = 3
 
 
 class Literally(msgspec.Struct, frozen=True, tag=True):
-    """Literal text."""
-
     text: str
 
 
@@ -67,8 +65,6 @@ Expr: TypeAlias = Literally | Chars | Ref | Seq | Alt | Repeat
 
 
 class GrammarRule(msgspec.Struct, frozen=True):
-    """A named expression."""
-
     name: Ref
     body: Expr
 
@@ -566,7 +562,6 @@ _LARK = _GrammarSyntax("start", "{}: {}", "/[{}]/", "~{}", "~{}..{}", _lark_name
 
 
 def gbnf(shape: Shape, ledger: Ledger) -> str:
-    """Return the GBNF grammar of a shape."""
     builder = GrammarBuilder(ledger)
     return gbnf_text(builder.value(shape, "answer"), builder)
 
@@ -583,6 +578,5 @@ def framed_gbnf(calls: Array, reply: Member | None, ledger: Ledger) -> str:
 
 
 def lark(shape: Shape, ledger: Ledger) -> str:
-    """Return the Lark grammar of a shape."""
     builder = GrammarBuilder(ledger)
     return _LARK.text(builder.value(shape, "answer"), _rules(builder))

@@ -35,8 +35,6 @@ _SCALARS = Union((Text(), Number(), Fixed((True, False)), NULL))
 
 
 class PlainSchemaWriter:
-    """Writer for plain JSON schemas."""
-
     formats = _FORMATS
 
     def __init__(self, ledger: Ledger) -> None:

@@ -64,8 +64,6 @@ _FIXED_TYPES: dict[str, tuple[JSONValue, ...]] = {"boolean": (True, False), "nul
 
 
 class AnyValue(msgspec.Struct, frozen=True, tag=True):
-    """Any JSON value."""
-
     about: str = ""
 
 
@@ -127,8 +125,6 @@ class Object(msgspec.Struct, frozen=True, tag=True):
 
 
 class Union(msgspec.Struct, frozen=True, tag=True):
-    """One of several shapes."""
-
     options: tuple[Shape, ...]
     about: str = ""
 
@@ -213,8 +209,6 @@ class _TooLarge(Exception):
 
 
 class _SchemaReader:
-    """Converts one JSON schema to a shape."""
-
     def __init__(self, document: JSONValue, ledger: Ledger, levels: int, exact: bool) -> None:
         self._document = document
         self._ledger = ledger
@@ -425,8 +419,6 @@ class _SchemaReader:
 
 
 class _SchemaPosition(msgspec.Struct, frozen=True):
-    """The position of a subschema in its document."""
-
     where: str
     #: The references followed on the way to the subschema.
     trail: tuple[str, ...]
@@ -499,7 +491,6 @@ def _discriminators(shape: Shape) -> frozenset[str]:
 
 
 def types_of(body: JSONObject) -> list[str]:
-    """Return the declared types of a schema."""
     declared = body.get("type", [])
     return [declared] if isinstance(declared, str) else list(declared)
 

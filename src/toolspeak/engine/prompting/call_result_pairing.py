@@ -26,8 +26,6 @@ class _Slot(msgspec.Struct, eq=False):
 
 
 class _CallTurn:
-    """The calls of one assistant message."""
-
     def __init__(self, slots: list[_Slot], reach: int) -> None:
         self.slots = slots
         #: Position of the last message that may contain results of these calls. Later results must be moved.
@@ -101,8 +99,6 @@ def _is_right(messages: tuple[Message, ...]) -> bool:
 
 
 class _HistoryRepair:
-    """Repairs the calls and results of one conversation."""
-
     def __init__(self, messages: tuple[Message, ...]) -> None:
         self._messages = messages
         self._notes: dict[Note, None] = {}

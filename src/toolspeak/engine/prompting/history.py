@@ -76,7 +76,6 @@ def project(
     nonce: str | None = None,
     media: Container[str] = MEDIA_KINDS,
     templates: Mapping[str, str] | None = None,
-    max_result: int = MAX_RESULT_CHARS,
 ) -> Projection:
     """Render the structured calls and results of a conversation as text in a dialect.
 
@@ -88,7 +87,6 @@ def project(
         nonce: the word that call and result markers must carry.
         media: the kinds of media that the model accepts. Others are replaced with a line of text.
         templates: custom templates that override `templates.TEMPLATES`.
-        max_result: the maximum number of characters to show of one result.
     """
     dialect_row(dialect)
     if _is_plain_text(messages, nonce):
@@ -101,20 +99,17 @@ def project(
         ask,
         nonce,
         media,
-        max_result,
     )
     groups = _groups(messages)
     if groups is None:
         return renderer().render(messages)
-    style = (dialect, nonce, ask, frozenset(kind for kind in MEDIA_KINDS if kind in media), max_result)
+    style = (dialect, nonce, ask, frozenset(kind for kind in MEDIA_KINDS if kind in media))
     rendered = [_rendered.get(style, group, renderer) for group in groups]
     notes = dict.fromkeys(note for each in rendered for note in each.notes)
     return Projection(tuple(message for each in rendered for message in each.messages), tuple(notes))
 
 
-def plain(
-    messages: tuple[Message, ...], *, media: Container[str] = MEDIA_KINDS, max_result: int = MAX_RESULT_CHARS
-) -> Projection:
+def plain(messages: tuple[Message, ...], *, media: Container[str] = MEDIA_KINDS) -> Projection:
     """Render past calls and results as prose, which does not encourage the model to make more calls."""
     if _is_plain_text(messages, None):
         return Projection(messages)
@@ -122,7 +117,7 @@ def plain(
     def in_prose(calls: tuple[ToolCall, ...]) -> str:
         return "\n".join(f"(Used {display_name(call.name)} with {json_text(call.arguments, 'own')})" for call in calls)
 
-    return _HistoryRenderer(in_prose, code_fence, _ANSWER, None, media, max_result).render(messages)
+    return _HistoryRenderer(in_prose, code_fence, _ANSWER, None, media).render(messages)
 
 
 def _is_plain_text(messages: tuple[Message, ...], nonce: str | None) -> bool:
@@ -216,7 +211,6 @@ class _HistoryRenderer(msgspec.Struct, eq=False):
     _ask: str
     _nonce: str | None
     _media: Container[str]
-    _max_result: int
     _past_calls: dict[str, tuple[int, ToolCall]] = {}  # by id; the number is the position in the message
     _results: list[ToolResult] = []  # not yet rendered, possibly out of order
     _messages: list[Message] = []
@@ -346,9 +340,9 @@ class _HistoryRenderer(msgspec.Struct, eq=False):
         content = neutralise(result.content, "foreign", self._nonce)
         if content != result.content:
             self._note("specials_neutralised", "control tokens or call markers in a result were escaped")
-        if len(content) > self._max_result:
+        if len(content) > MAX_RESULT_CHARS:
             self._note("result_cut", f"a result of {len(content)} characters was shortened")
-            content = shorten(content, self._max_result)
+            content = shorten(content, MAX_RESULT_CHARS)
         line = f"{_LABEL} {label}{' (it failed)' if result.error else ''}\n" if label else ""
         yield TextPart(line + self._result(content))
         for part in result.parts:
@@ -382,9 +376,7 @@ def results_of(message: Message) -> tuple[ToolResult, ...]:
 # ---- other views of a conversation
 
 
-def decision_messages(
-    messages: tuple[Message, ...], prompt: str, *, media: Container[str] = MEDIA_KINDS
-) -> tuple[Message, ...]:
+def decision_messages(messages: tuple[Message, ...], prompt: str) -> tuple[Message, ...]:
     """Build the messages of a decision request: the prompt, the user's text, and the text of the latest answer.
 
     Empty messages are left out. A user line is appended after a final assistant message, because some servers would
@@ -398,7 +390,7 @@ def decision_messages(
     ]
     if relevant and relevant[-1].role == "assistant":
         relevant.append(Message("user", (TextPart(_DECIDE),)))
-    return (Message("system", (TextPart(prompt),)), *plain(tuple(relevant), media=media).messages)
+    return (Message("system", (TextPart(prompt),)), *plain(tuple(relevant)).messages)
 
 
 def without_media(messages: tuple[Message, ...], media: Container[str]) -> Projection:
@@ -446,7 +438,6 @@ def mark_cache_prefix(messages: tuple[Message, ...], stable: str) -> tuple[Messa
 
 
 def leading_system_messages(messages: tuple[Message, ...]) -> int:
-    """Count the system messages at the start."""
     for at, message in enumerate(messages):
         if message.role != "system":
             return at

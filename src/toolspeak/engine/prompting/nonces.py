@@ -44,7 +44,6 @@ def nonces_of(
 
 
 def _first(messages: tuple[Message, ...], role: Role) -> str:
-    """Return the text of the first message with this role, or an empty string."""
     for message in messages:
         if message.role == role:
             return message.text

@@ -167,7 +167,6 @@ class _ExampleBuilder:
         return body
 
     def value(self, schema: JSONValue, name: str, depth: int) -> JSONValue:
-        """Build a value for this schema."""
         body = self._flat(schema)
         if "const" in body:
             return body["const"]

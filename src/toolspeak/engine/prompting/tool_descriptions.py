@@ -22,7 +22,6 @@ MAX_TOOLS = 16
 
 @cache
 def describing_tool(name: str) -> Tool:
-    """Return the built-in tool with this name."""
     names = {"type": "array", "items": {"type": "string"}, "description": "Names of tools, exactly as listed"}
     parameters = {"type": "object", "properties": {"names": names}, "required": ["names"]}
     return Tool(name, "Describes tools that are listed by name only.", parameters, read_only=True)
@@ -34,8 +33,6 @@ def free_name(names_in_use: Container[str]) -> str:
 
 
 class DescribedTools(NamedTuple):
-    """The answer to a request for descriptions."""
-
     #: The tools that the next request lists in full.
     names: tuple[str, ...]
     #: The call and its result, which tell the model that it has asked.

@@ -76,8 +76,6 @@ def _at_pointer(root: JSONValue, reference: str) -> JSONObject:
 
 
 class _TypeWriter:
-    """Writes the parameter types of one tool."""
-
     def __init__(self, root: JSONValue, detail: ListingDetail) -> None:
         self._root = root
         self._detail = detail
@@ -140,13 +138,11 @@ class _TypeWriter:
         return f"({inner})[]" if "|" in inner or "(" in inner else f"{inner}[]"
 
     def choice(self, body: JSONObject, depth: int) -> str:
-        """Write an enumeration."""
         values = body["enum"] if is_array(body["enum"]) else []
         more = ["..."] if len(values) > MAX_VALUES else []
         return "|".join([_literal(value, MAX_DESCRIPTION) for value in values[:MAX_VALUES]] + more) or _ANY
 
     def constant(self, body: JSONObject, depth: int) -> str:
-        """Write a constant."""
         return _literal(body["const"], MAX_DESCRIPTION)
 
     def union(self, body: JSONObject, depth: int) -> str:

@@ -73,13 +73,10 @@ class Contract(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def text(self) -> str:
-        """The whole prompt."""
         return self.stable + self.tail
 
 
 class _Kind(msgspec.Struct, frozen=True):
-    """The names of the templates for one kind of tool prompt."""
-
     head: str
     example: str
     short: str

@@ -42,7 +42,6 @@ class CallChecker:
         self._client_names = frozenset(tool.name for tool in client_tools)
 
     def is_client_call(self, call: ToolCall) -> bool:
-        """Whether the client runs this call."""
         return call.name in self._client_names
 
     def is_read_only(self, call: ToolCall) -> bool:

@@ -222,7 +222,6 @@ class Rounds:
 
     @property
     def completed(self) -> tuple[Round, ...]:
-        """The completed rounds."""
         return tuple(self._rounds)
 
     @property
@@ -231,7 +230,6 @@ class Rounds:
         return None if self._limits.seconds is None else self._began + self._limits.seconds
 
     def start(self) -> AskModel:
-        """Return the first request."""
         self._expect("new")
         return self._ask()
 
@@ -241,7 +239,6 @@ class Rounds:
         self._records[call_id] = msgspec.structs.replace(self._records[call_id], state="started", started=at)
 
     def record_outcome(self, outcome: CallOutcome) -> None:
-        """Record the outcome of a call."""
         self._expect("running")
         before = self._records[outcome.result.id]
         record = msgspec.structs.replace(
@@ -253,7 +250,6 @@ class Rounds:
             self._final = outcome.result.content
 
     def feed(self, event: RoundInput, now: float = 0.0) -> Action:
-        """Process an input and return the next action."""
         match event:
             case Cancelled(reply, why):
                 return self._abort("interrupted", Note("interrupted", why), reply)
@@ -328,7 +324,6 @@ class Rounds:
         return [record for _, record in sorted(places, key=itemgetter(0))]
 
     def _unique_id(self, proposed: str) -> str:
-        """Return a call id that is unique in the conversation."""
         name = candidate = proposed or f"call_{len(self._rounds) + 1}"
         number = 1
         while candidate in self._ids:

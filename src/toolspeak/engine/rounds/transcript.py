@@ -85,7 +85,6 @@ _MISSING_RESULTS: dict[CallState, str] = {
 
 
 def records_of(entries: Iterable[Entry]) -> Iterator[CallRecord]:
-    """Yield the records of all calls of a conversation."""
     for entry in entries:
         if isinstance(entry, Answer):
             for round_ in entry.rounds:

@@ -39,8 +39,6 @@ class StopAttempt(msgspec.Struct, frozen=True, gc=False):
 
 
 class TurnOutcome(msgspec.Struct, frozen=True, gc=False):
-    """The result of a finished turn."""
-
     requests: int
     warnings: tuple[str, ...]
     failure: Failure | None

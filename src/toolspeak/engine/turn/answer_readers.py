@@ -83,7 +83,6 @@ class ReadingRules(msgspec.Struct, frozen=True):
     checks_native: bool = False
 
     def context(self, tools: tuple[Tool, ...] | None = None) -> ParseContext:
-        """Create a context, possibly for other tools."""
         return ParseContext(
             self.tools if tools is None else tools,
             self.policy,
@@ -96,7 +95,6 @@ class ReadingRules(msgspec.Struct, frozen=True):
         )
 
     def scanner(self, tools: tuple[Tool, ...] | None = None) -> TextScanner:
-        """Create a scanner, possibly for other tools."""
         context = self.context(tools)
         asked = dialect(self.dialect).accepts if self.dialect else frozenset[str]()
         return TextScanner(context, Marks(context, asked=asked))
@@ -194,7 +192,6 @@ class EnvelopeOrTextReader:
         return events + _reply_in("".join(self._text))
 
     def _hold_text(self, events: list[Event]) -> list[Event]:
-        """Hold back the text events and return all others."""
         self._text += [event.text for event in events if type(event) is TextDelta]
         return [event for event in events if type(event) is not TextDelta]
 

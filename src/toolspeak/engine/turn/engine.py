@@ -221,7 +221,6 @@ class Engine:
         return self._enter("both" if self._plan.tries_native else FIRST_PHASE[self._plan.kind])
 
     def feed(self, attempt: int, event: Event) -> list[Action]:
-        """Process an upstream event of this attempt and return the resulting actions."""
         current = self._attempt
         if current is None or current.number != attempt:
             return []
@@ -462,7 +461,6 @@ class Engine:
         return self._attempts[-2].fault if declined else None
 
     def _ask_with_descriptions(self, current: _Attempt, note: Note) -> list[Action]:
-        """Ask again with the descriptions of tools that the model has asked for."""
         phase = current.phase
         actions = self._ask(phase, self._builder.build(phase.name), self._text_policy(phase))
         if self._gate.text_emitted:
@@ -632,7 +630,6 @@ class Engine:
         return "both"
 
     def _step(self, phase: Phase) -> PhaseName:
-        """Return the phase of the next retry."""
         if self._retries == 1:
             return "inline" if phase.name == "native" and self._plan.rule in ("probe", "learned") else phase.name
         if phase.name in ("decision", "envelope"):

@@ -77,7 +77,6 @@ class EnvelopeReader:
         return self._context.collect()
 
     def close(self) -> list[Event]:
-        """End the document."""
         self._read("", final=True)
         notes = self._pieces.json.notes
         self._context.emit(*(Noted(note) for note in notes if note not in self._call_notes))

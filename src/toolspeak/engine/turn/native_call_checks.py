@@ -144,7 +144,6 @@ class NativeCalls:
         self._unnumbered: list[tuple[_NativeCall, str]] = []  # calls that were not emitted yet, with their ids
 
     def feed(self, event: CallStart | CallArgs | CallEnd) -> list[Event]:
-        """Process a call event and return the resulting events."""
         call = self._open.get(event.index)
         if isinstance(event, CallStart):
             self._start(event)

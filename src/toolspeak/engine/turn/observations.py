@@ -22,7 +22,7 @@ _MAX_SEARCHED_CHARS = 16_384
 
 
 class Observation(msgspec.Struct, frozen=True):
-    """What one turn with a call has example."""
+    """What one turn with a call has shown."""
 
     #: The profile fields with which the call would have come at the first try.
     fields: JSONObject
@@ -31,7 +31,7 @@ class Observation(msgspec.Struct, frozen=True):
 
 
 def observe(plan: Plan, trace: Trace, protocol: str) -> Observation | None:
-    """Return what a turn has example, or None if it made no call."""
+    """Return what a turn has shown, or None if it made no call."""
     if trace.why_no_call or not trace.attempts:
         return None
     answer = trace.attempts[-1]

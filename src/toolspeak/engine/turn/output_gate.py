@@ -153,7 +153,6 @@ class OutputGate:
 
     @property
     def held_text(self) -> str:
-        """The text of this answer that is held back."""
         return _text_of(self._pending)
 
     def release(self, text: str | None = None) -> list[Event]:

@@ -60,12 +60,10 @@ class PassthroughTurn:
         self._failure: Failure | None = None
 
     def start(self) -> list[Action]:
-        """Send the request."""
         ask = AskUpstream(_FIRST, self._request)
         return [Emit([Noted(note) for note in self._notes]), ask] if self._notes else [ask]
 
     def feed(self, attempt: int, event: Event) -> list[Action]:
-        """Process an upstream event and return the resulting actions."""
         if self._over or attempt != _FIRST:
             return []
         if type(event) is TextDelta:
@@ -114,7 +112,6 @@ class PassthroughTurn:
         return [Emit(out)] if out else []
 
     def end(self, attempt: int) -> list[Action]:
-        """End the answer and the turn."""
         if self._over or attempt != _FIRST:
             return []
         self._over = True

@@ -93,8 +93,6 @@ _recent_options: BoundedCache[tuple[object, ...], tuple[Options, Options]] = Bou
 
 
 class RequestBuilder:
-    """Builds the requests of one turn."""
-
     def __init__(
         self,
         request: Request,
@@ -210,7 +208,6 @@ class RequestBuilder:
         return self._plan
 
     def build(self, phase: PhaseName) -> Request:
-        """Build the upstream request for this phase."""
         request = self._phase_request(phase)
         whole = request.stream and phase != "relay" and not self._plan.profile.streams
         return msgspec.structs.replace(request, stream=False) if whole else request
@@ -417,7 +414,6 @@ class RequestBuilder:
         return self._bare(Projection(messages, projected.notes), options)
 
     def _contract_options(self, constraint: Constraint | None) -> Options:
-        """Return the options of a request that contains the tool prompt."""
         return msgspec.structs.replace(
             self._request.options,
             response_format=None,

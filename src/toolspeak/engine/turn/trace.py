@@ -95,7 +95,6 @@ def without_interpretation(trace: Trace) -> Trace:
 
 
 def was_retried(attempt: AttemptTrace, following: AttemptTrace) -> bool:
-    """Whether the request that follows an answer is a retry."""
     return attempt.fault is not None and following.phase not in ("final", _INTERPRETATION)
 
 

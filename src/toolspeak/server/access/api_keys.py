@@ -95,7 +95,6 @@ class ApiKeys:
         raise UsageError(f"unknown key `{name}`", hint="`toolspeak keys list` lists all keys")
 
     def find(self, text: str) -> ApiKey | None:
-        """Return the key that has this secret, or None."""
         if not text.startswith(PREFIX) or len(text) > _MAX_KEY_CHARS or not text.isascii():
             return None
         digest = _digest(text)

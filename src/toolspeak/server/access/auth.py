@@ -174,7 +174,6 @@ class Access:
 
 
 def credentials(scope: Scope) -> tuple[Credential, ...]:
-    """Return every credential in a request."""
     sent = [Credential(header, Secret(text)) for header, text in _all_credentials(scope)]
     if len(sent) > _MAX_CREDENTIALS:
         raise Unauthorized("the request contains too many keys")

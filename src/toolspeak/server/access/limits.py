@@ -105,8 +105,6 @@ _UNCOUNTED = nullcontext()
 
 
 class KeyLimits:
-    """The meters of all API keys."""
-
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._meters: OrderedDict[str, Meter] = OrderedDict()

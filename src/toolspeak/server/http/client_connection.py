@@ -231,7 +231,6 @@ class ClientConnection(asyncio.Protocol):
             await self._writable.wait()
 
     def resume_reading(self) -> None:
-        """Read more from the socket."""
         if self._read_paused:
             self._read_paused = False
             self.transport.resume_reading()
@@ -443,7 +442,6 @@ class ClientConnection(asyncio.Protocol):
 
 
 def _address(name: object) -> tuple[str, int] | None:
-    """Return the host and port of a socket address; None if it has none."""
     if not isinstance(name, tuple):
         return None
     parts = cast("tuple[Any, ...]", name)

@@ -113,7 +113,6 @@ def sum_counters(parts: Iterable[Counters]) -> Counters:
 
 
 def decode_counters(data: bytes) -> Counters | None:
-    """Decode counters; return None if the bytes are invalid."""
     try:
         return msgspec.msgpack.decode(data, type=Counters)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -228,8 +227,6 @@ def add_groups(groups: Groups, others: Groups) -> None:
 
 
 class RequestRow(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """The numbers of one request."""
-
     started_at: float  # in seconds since the epoch
     model: str
     client: str

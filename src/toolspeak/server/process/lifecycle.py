@@ -57,8 +57,6 @@ class _Running:
 
 
 class Lifecycle:
-    """The state of one server process."""
-
     def __init__(self, tracer: "Spans | None" = None, access_log: bool = False) -> None:
         self.metrics = Metrics()
         self.draining = False

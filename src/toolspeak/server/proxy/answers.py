@@ -70,7 +70,7 @@ def join_turns(planned: Sequence[PlannedTurn], maker: TurnFactory, tenant: str) 
         return planned[0]._replace(turn=SeveralTurns(turns))
     shared = SharedRequest(maker, tenant, len(turns))
     for turn in plain:
-        turn.use_upstream(shared)
+        turn.upstream = shared
     return planned[0]._replace(turn=SeveralTurns(turns, shared))
 
 
@@ -230,12 +230,10 @@ class SeveralTurns:
         return [msgspec.structs.replace(replies[0], usage=self._usage), *replies[1:]]
 
     def encoder(self, request: Request, *, id: str, created: int, model: str) -> ChoicesEncoder:
-        """Return an encoder for the stream of these turns."""
         return ChoicesEncoder(request, lambda: self.current, id=id, created=created, model=model)
 
 
 def join_replies(bodies: Sequence[bytes], field: str) -> bytes:
-    """Return one reply with the answers of all `bodies` in the list `field`."""
     first, *others = (msgspec.json.decode(body) for body in bodies)
     answers: list[dict[str, JSONValue]] = [each for body in (first, *others) for each in body.get(field, ())]
     return to_wire({**first, field: [{**answer, "index": at} for at, answer in enumerate(answers)]})

@@ -45,8 +45,6 @@ class _ProtocolRow(msgspec.Struct, frozen=True):
 
 
 class ClientProtocol(_ProtocolRow, frozen=True, kw_only=True):
-    """A client protocol, as the server uses it."""
-
     name: str
     decode: Callable[..., Request]
     encoder: Callable[..., Encoder]
@@ -88,7 +86,6 @@ _ROWS = {
 
 
 def client_protocol(name: str, query: bytes = b"") -> ClientProtocol:
-    """Return the protocol with this name, for a request with this query string."""
     if name == "gemini" and ("alt", "sse") not in parse_qsl(query.decode("latin-1")):
         return _build("gemini_list")  # without `alt=sse`, Gemini streams a JSON array
     return _build(name)

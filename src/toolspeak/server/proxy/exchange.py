@@ -204,7 +204,6 @@ class Exchange:
                 await memory.settle()
 
     async def _run(self, body: Mapping[str, JSONValue], request: Request, target: Target, caller: Caller) -> None:
-        """Plan and run the turn of a request."""
         protocol, resolved = self._protocol, target.maker.resolved
         self._previous = previous = PreviousResponses(target.maker.tool_memory, target.tenant, protocol.name, body)
         if protocol.needs_store(request):
@@ -363,7 +362,6 @@ class Exchange:
         await respond(self._send, 200, body, headers=self._extension_header(planned))
 
     def _open_stream(self, planned: PlannedTurn, target: Target, request: Request) -> None:
-        """Prepare to encode the stream."""
         turn, naming = planned.turn, self._naming(request)
         make_encoder = turn.encoder if isinstance(turn, SeveralTurns) else self._protocol.encoder
         encoder: Encoder = make_encoder(request, **naming)

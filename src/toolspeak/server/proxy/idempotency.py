@@ -48,8 +48,6 @@ class IdempotencyKeyConsumed(ToolspeakError):
 
 
 class _StoredAnswer(msgspec.Struct, frozen=True):
-    """The stored outcome of a request."""
-
     #: Hash of the path, the query and the body.
     request_hash: str = msgspec.field(name="asked")
     headers: list[tuple[str, str]] = []

@@ -31,8 +31,6 @@ class UnknownModel(UsageError):
 
 
 class ModelLocation(msgspec.Struct, frozen=True):
-    """A model and the upstream that serves it."""
-
     upstream: str
     model: str
     alias: str = ""  # the alias that was requested, if any
@@ -141,16 +139,10 @@ class ModelCatalogue:
 
 
 class ModelListCache:
-    """Cache of the models that upstreams reported."""
-
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._names: dict[str, tuple[str, ...]] = {}
+        self.names: dict[str, tuple[str, ...]] = {}  # names of models by upstream
         self._last_query: dict[str, float] = {}
-
-    def names(self) -> dict[str, tuple[str, ...]]:
-        """Map each upstream to its models."""
-        return self._names
 
     async def refresh(self, upstreams: Iterable[tuple[str, HttpUpstream]]) -> None:
         """Concurrently query the upstreams whose cached lists are stale."""
@@ -167,6 +159,6 @@ class ModelListCache:
     async def _query(self, name: str, upstream: HttpUpstream) -> None:
         try:
             async with asyncio.timeout(LIST_SECONDS):
-                self._names[name] = await upstream.model_names()
+                self.names[name] = await upstream.model_names()
         except (ToolspeakError, TimeoutError):
-            self._names.pop(name, None)
+            self.names.pop(name, None)

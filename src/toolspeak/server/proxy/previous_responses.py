@@ -26,8 +26,6 @@ _MAX_CHAIN = 1000
 
 
 class StoredResponse(msgspec.Struct, frozen=True):
-    """A response in storage."""
-
     #: The new items of the request, and the items of the answer.
     input: list[JSONValue]
     output: list[JSONObject]
@@ -36,8 +34,6 @@ class StoredResponse(msgspec.Struct, frozen=True):
 
 
 class ResponseStore:
-    """The stored responses of one tenant."""
-
     def __init__(self, memory: ToolMemory, tenant: str) -> None:
         self._memory = memory
         self._tenant = tenant
@@ -49,7 +45,6 @@ class ResponseStore:
         return [msgspec.convert(each, StoredResponse) for each in items if each is not None]
 
     def put(self, name: JSONValue, response: StoredResponse) -> None:
-        """Store a response."""
         if isinstance(name, str) and name:
             self.put_item(_item_name(name), msgspec.to_builtins(response))
 
@@ -161,7 +156,6 @@ def _parsed(body: Mapping[str, JSONValue] | bytes) -> Mapping[str, JSONValue]:
 
 
 def _items(body: Mapping[str, JSONValue]) -> list[JSONValue]:
-    """Return the input of a request as a list of items."""
     value = body.get("input")
     if is_array(value):
         return value

@@ -92,8 +92,6 @@ class Recipe(NamedTuple):
 
 
 class UpstreamConfig(msgspec.Struct, frozen=True):
-    """Configuration of one upstream of a gateway."""
-
     name: str
     provider: str
     base_url: str
@@ -235,7 +233,7 @@ class Gateway:
         name = config.name
         while name in self._configs and (name not in self.added or self.added[name].base_url != config.base_url):
             name += "-2"
-        earlier = {model: self._catalogue.meaning(model, self._model_lists.names()) for model in config.models}
+        earlier = {model: self._catalogue.meaning(model, self._model_lists.names) for model in config.models}
         self._reserved |= {model: place for model, place in earlier.items() if place and place.upstream != name}
         self.added[name] = self._configs[name] = msgspec.structs.replace(config, name=name)
         self._chains[name] = self._chain(self._configs[name])
@@ -413,7 +411,7 @@ class Gateway:
 
     def models(self, caller: Caller = ANONYMOUS) -> Mapping[str, str]:
         """Map the listed models that the caller may use to their upstreams."""
-        return self._catalogue.names(lambda location: self._shows(location, caller), self._model_lists.names())
+        return self._catalogue.names(lambda location: self._shows(location, caller), self._model_lists.names)
 
     async def refresh(self) -> None:
         """Update the model lists of upstreams without configured models."""
@@ -427,12 +425,10 @@ class Gateway:
 
     @property
     def runs_server_tools(self) -> bool:
-        """Whether the server runs tools for any caller."""
         return bool(self._server_tools)
 
     @property
     def conversation(self) -> ToolMemory:
-        """The memory of tools in earlier turns."""
         return ToolMemory(self._memory)
 
     def strategies(self) -> Iterator[tuple[UpstreamConfig, Strategy, tuple[str, ...]]]:
@@ -488,7 +484,6 @@ class Gateway:
         await self.close()
 
     async def close(self) -> None:
-        """Close all connections."""
         for starting in self._starting:
             starting.cancel()
         if self.probes is not None:
@@ -510,7 +505,6 @@ def _recipe_key(request: Request, caller: Caller) -> tuple[object, ...]:
 
 
 def _remember_answering(names: Sequence[str], position: int) -> None:
-    """Remember which upstream of a chain answers the current request."""
     context = CURRENT.get()
     if context is not None:
         context.upstream = names[position]

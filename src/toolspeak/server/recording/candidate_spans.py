@@ -33,8 +33,6 @@ class Mark(msgspec.Struct, frozen=True):
 
 
 class _CandidateBlock:
-    """A block of the text that contains candidates."""
-
     def __init__(self, start: int, end: int, builders: Sequence[CallBuilder]) -> None:
         self.start = start
         self.end = end

@@ -93,7 +93,6 @@ def recalled_tools(record: RequestRecord, request: Request | None) -> tuple[Tool
 def build_entry(
     result: ExchangeResult, context: RequestContext, times: Times, began: float, number: int
 ) -> RecordingEntry:
-    """Build the entry of a request that was answered or rejected."""
     total, first, added = times
     record = result.record or _refused_record(result)
     # Positional arguments for speed: this call is most of the cost of recording.
@@ -255,5 +254,4 @@ def _decoder() -> msgspec.msgpack.Decoder[list[RecordingEntry]]:
 
 @lru_cache(maxsize=1)  # callers look at one entry after the other
 def decompress(data: bytes) -> dict[str, RecordingEntry]:
-    """Return compressed entries by id."""
     return {entry.record.id: entry for entry in _decoder().decode(zlib.decompress(data))}

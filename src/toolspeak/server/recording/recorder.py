@@ -12,13 +12,16 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 from itertools import count
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
-from ...core.types import JSONValue, Note, Request, TextPart
+from ...core.types import Note, Request, TextPart
 from ..proxy.exchange import ExchangeResult
 from .entries import RecordingEntry, compress, decompress, pack, text_size
+
+if TYPE_CHECKING:
+    from ...store.recordings import Recordings
 
 #: Maximum number of entries, and of those that are not compressed: small requests take several times their texts.
 MAX_ENTRIES, _MAX_PLAIN = 2000, 600
@@ -95,18 +98,11 @@ def _count_values(stack: list[object], limit: int) -> int:
     return count
 
 
-class Archive(Protocol):
-    """Redacted views of the requests that were stored permanently. Its methods block."""
-
-    def find(self, beginning: str) -> JSONValue: ...
-
-    def between(self, since: float, until: float) -> Iterator[JSONValue]: ...
-
-
 class Recorder:
     """In-memory store of the most recent entries.
 
-    `sink` receives every entry and its size, and must not block. `archive` has the entries that the sink has stored.
+    `sink` receives every entry and its size, and must not block. `archive` has redacted views of the entries that the
+    sink has stored. Its methods block.
     """
 
     def __init__(
@@ -115,7 +111,7 @@ class Recorder:
         max_bytes: int = MAX_BYTES,
         max_entry_bytes: int = MAX_ENTRY_BYTES,
         sink: Callable[[RecordingEntry, int], None] | None = None,
-        archive: Archive | None = None,
+        archive: "Recordings | None" = None,
     ) -> None:
         self._entries: OrderedDict[str, tuple[RecordingEntry | bytes, int]] = OrderedDict()
         #: The ids of the entries that are not compressed, oldest first, and their size.
@@ -236,7 +232,6 @@ def _compress_and_rest(entries: list[RecordingEntry]) -> bytes | None:
 
 
 def _strip_texts(entry: RecordingEntry, size: int, limit: int) -> RecordingEntry:
-    """Remove the texts from an entry that is too large."""
     record = entry.record
     name = record.model[:_MAX_MODEL_CHARS]
     empty = {"request": Request(name, ()), "raw": "", "reasoning": "", "candidates": ()}

@@ -169,7 +169,6 @@ class StoreWriter:
         self._notify()
 
     def add_statistics(self, row: RequestRow) -> None:
-        """Queue the numbers of a request."""
         if len(self._statistics) < _MAX_PENDING_ROWS:
             self._statistics.append(row)
         self._notify()

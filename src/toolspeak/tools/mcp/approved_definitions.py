@@ -18,8 +18,6 @@ _MAX_STORED_BYTES = 512 * 1024
 
 
 class Definition(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The definition of a tool, as its server describes it."""
-
     name: str
     description: str
     schema: JSONValue

@@ -48,8 +48,6 @@ class OAuth(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class McpServer(msgspec.Struct, frozen=True, rename="camel"):
-    """One MCP server and how to reach it."""
-
     name: str
     command: str = ""
     args: tuple[str, ...] = ()

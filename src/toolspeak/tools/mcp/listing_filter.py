@@ -49,13 +49,11 @@ class ListingFilter:
 
     @asynccontextmanager
     async def wrap(self, transport: Transport) -> AsyncGenerator[TransportStreams]:
-        """Open a transport and yield its streams with this filter applied."""
         async with AsyncExitStack() as stack:
             read, write = await stack.enter_async_context(transport)
             yield _FilteredStream(read, self), _ObservedStream(write, self)
 
     def note_request(self, message: SessionMessage) -> None:
-        """Remember the id of a listing request."""
         inner = message.message
         if getattr(inner, "method", "") == _LISTING and (request_id := getattr(inner, "id", None)) is not None:
             self._pending.add(request_id)

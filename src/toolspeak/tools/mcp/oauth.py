@@ -55,7 +55,6 @@ class Login(Protocol):
 
     async def show(self, url: str) -> None:
         """Open the login page."""
-        ...
 
     async def returned(self) -> LoginCallback:
         """Wait for the browser's redirect."""

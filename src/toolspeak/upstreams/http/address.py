@@ -52,7 +52,6 @@ class BaseUrl(msgspec.Struct, frozen=True):
 
 
 def parse_base_url(base_url: str) -> BaseUrl:
-    """Parse and check a base URL."""
     if not URL.fullmatch(base_url):
         raise ConfigError("the base URL is empty or contains an invalid character")
     try:

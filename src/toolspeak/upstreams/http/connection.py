@@ -42,7 +42,6 @@ class HttpResponse:
         self.restart()
 
     def restart(self) -> None:
-        """Prepare for the next response."""
         #: The status code; 0 until the head of the final response has arrived.
         self.status = 0
         #: Whether all headers of the final response have arrived.
@@ -493,7 +492,6 @@ class ConnectionPool:
         return len(self._idle)
 
     def take(self) -> HttpConnection | None:
-        """Take an idle connection out of the pool, if there is one."""
         while self._idle:
             connection = self._idle.pop()
             if connection.usable:

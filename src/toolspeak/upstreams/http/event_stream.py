@@ -67,8 +67,6 @@ class IncomingResponse(Protocol):
 
 
 class ReplyStream:
-    """The events of one reply."""
-
     def __init__(
         self,
         source: IncomingResponse,
@@ -329,7 +327,6 @@ class Inflater:
         return b"".join(plain)
 
     def _next_member(self, data: bytes, at: int) -> int:
-        """Return the start of the next member, or the end of the data."""
         if self._window != _GZIP:
             return len(data)  # only gzip (RFC 1952) allows several members
         following = _NON_ZERO.search(data, at)  # zero padding may follow a member

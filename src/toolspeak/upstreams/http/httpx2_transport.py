@@ -139,7 +139,6 @@ class _NewConnection:
     opened = False
 
     async def trace(self, name: str, info: object) -> None:
-        """Receive trace events from httpx2."""
         self.opened = self.opened or name.startswith("connection.connect")
 
 

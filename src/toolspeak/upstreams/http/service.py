@@ -313,7 +313,6 @@ def refused_field(error: UpstreamError, payload: bytes, request: Request) -> str
 
 
 def _containers(body: JSONObject, field: str) -> list[JSONObject]:
-    """Return the objects in a request body that may contain a field."""
     if field not in _IN_MESSAGES:
         return [body]
     listed = body.get("messages")

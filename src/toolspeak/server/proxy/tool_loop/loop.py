@@ -61,7 +61,6 @@ class ToolSource(Protocol):
 
     async def close(self) -> None:
         """Stop the source."""
-        ...
 
 
 class LoopTools:
@@ -141,7 +140,6 @@ class LoopTools:
         return PlannedTurn(turn, recalled, turn.first.plan, toolbox.tools)
 
     async def close(self) -> None:
-        """Stop the sources."""
         for source in self._sources:
             await source.close()
 
@@ -155,8 +153,6 @@ def _check(request: Request, toolbox: Toolbox) -> None:
 
 
 class _TurnContext(NamedTuple):
-    """Values shared by all turns of a loop."""
-
     maker: TurnFactory
     request: Request
     settings: Settings
@@ -331,7 +327,6 @@ class LoopTurn:
         return [*events, UsageSeen(answer.usage), Finish("tool_calls" if handed else stopped)]
 
     def _outcome_of_all(self, failure: Failure | None) -> TurnOutcome:
-        """Merge the outcomes of all turns into one."""
         warnings = dict.fromkeys(warning for outcome in self._outcomes for warning in outcome.warnings)
         # A loop normally ends with a turn without calls, so that needs no explanation.
         last, called = self._outcomes[-1].trace, len(self._outcomes) > 1

@@ -85,7 +85,6 @@ def _build(kind: str, row: ServerToolsRow) -> list[Executable]:
 
 
 def _sources(row: ServerToolsRow, state: State, variables: Mapping[str, str], logins: Path | None) -> list[ToolSource]:
-    """Return the listed MCP servers as tool sources."""
     names = [name.removeprefix(_MCP_PREFIX) for name in row.tools if name.startswith(_MCP_PREFIX)]
     if not names:
         return []
