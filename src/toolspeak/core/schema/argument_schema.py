@@ -133,7 +133,7 @@ class ArgumentSchema:
             return (reason,)
         if self._root.accepts(arguments):
             return ()
-        return _explained(self._root, arguments, limit) if work is None or work.explains else (UNEXPLAINED,)
+        return explain(self._root, arguments, limit) if work is None or work.explains else (UNEXPLAINED,)
 
     def coerce(
         self, arguments: JSONValue, parse_text: ParseText = strict_json, work: WorkLimit | None = None
@@ -244,15 +244,6 @@ def _accept(nodes: Sequence[Subschema], value: JSONValue) -> bool:
         if not node.accepts(value):
             return False
     return True
-
-
-def _explained(root: Subschema, value: JSONValue, limit: int) -> tuple[str, ...]:
-    sentences: dict[str, None] = {}
-    for sentence in explain((root,), value, ()):
-        sentences[sentence] = None
-        if len(sentences) >= limit:
-            break
-    return tuple(sentences)
 
 
 @bounded_cache(MAX_CACHED_BYTES)

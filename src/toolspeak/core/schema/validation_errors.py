@@ -3,7 +3,7 @@
 The model reads these sentences when it is asked to correct its call, so their wording matters.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import chain
 
 from ..types import JSONObject, JSONValue, is_array, is_object
@@ -14,13 +14,13 @@ from .subschema import Subschema, ValuePosition
 MAX_OPTIONS_CHARS = 200
 
 
-def explain(nodes: Sequence[Subschema], value: JSONValue, path: Path) -> Iterator[str]:
-    """Explain why a value is invalid, one sentence at a time."""
-    explainer = _Explainer()
-    starts = ((node, ValuePosition(path, node, 0, frozenset())) for node in nodes)
-    reasons = chain.from_iterable(explainer.explain(node, value, at) for node, at in starts)
-    yield next(reasons, None) or _no_fit(path)
-    yield from reasons
+def explain(root: Subschema, value: JSONValue, limit: int) -> tuple[str, ...]:
+    """Explain why a value is invalid, in at most `limit` different sentences."""
+    reasons = _Explainer().explain(root, value, ValuePosition((), root, 0, frozenset()))
+    sentences = {next(reasons, None) or _no_fit(()): None}
+    while len(sentences) < limit and (sentence := next(reasons, None)) is not None:
+        sentences[sentence] = None
+    return tuple(sentences)
 
 
 class _Explainer:
