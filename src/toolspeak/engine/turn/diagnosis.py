@@ -25,6 +25,8 @@ _FINAL_REASONS = frozenset({"length", "content_filter", "error"})
 #: Characters that end a question, also in Chinese, Arabic and Greek.
 _QUESTION_MARKS = ("?", "？", "؟", ";")
 _CODE_LANGUAGE = re.compile(r"^[ \t]*```[ \t]*(\w+)", re.MULTILINE)
+#: The word itself, and not a part of an address such as `mail@example.org` or a path.
+_EXAMPLE = re.compile(r"(?<![\w.@/-])examples?(?![\w@/-]|\.\w)", re.IGNORECASE).search
 
 
 def diagnose(
@@ -95,16 +97,16 @@ def may_be_interpreted(
             is_related = any(name in text for name in names if not name.isalpha())
             is_related = is_related or (is_brief and concerns_tool(text, permitted))
             is_harmless = is_related and classify(text, names).category != "safety"
-            is_sample = bool(messages) and _has_requested_language(text, messages[-1].text)
+            is_sample = bool(messages) and _is_requested_sample(text, messages[-1].text)
             return is_harmless and not is_sample and not _quotes(reply, tools, messages)
         case _:
             return False
 
 
-def _has_requested_language(text: str, request: str) -> bool:
-    """Whether a code block is in a language that the user named, such as YAML, so that it is what was asked for."""
+def _is_requested_sample(text: str, request: str) -> bool:
+    """Whether the user asked for an example, or for code in a language, such as YAML, that the answer contains."""
     words = set(re.findall(r"\w+", request.casefold()))
-    return any(language.casefold() in words for language in _CODE_LANGUAGE.findall(text))
+    return bool(_EXAMPLE(request)) or any(language.casefold() in words for language in _CODE_LANGUAGE.findall(text))
 
 
 def _is_unreadable(candidate: Candidate) -> bool:

@@ -39,7 +39,7 @@ class PromptStates:
     def process_starts(self, *files: str) -> Path:
         """Return the folder with the states of a process that has loaded these files."""
         self._in_memory.clear()
-        identity = [(file, os.stat(file).st_size, os.stat(file).st_mtime_ns) for file in files if file]
+        identity = [(file, os.stat(file).st_size, os.stat(file).st_mtime_ns) for file in files if os.path.exists(file)]
         self._folder = self._root / _digest(f"{identity} {version('xllamacpp')}".encode())
         with suppress(OSError):  # then nothing can be saved
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
