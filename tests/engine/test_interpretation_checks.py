@@ -79,10 +79,10 @@ def test_a_string_must_stand_in_the_answer_as_often_as_in_the_call(answer: str, 
 @pytest.mark.requirement("E6")
 @check_each(
     ("arguments", "missed"),
-    [({"kind": "kind"}, "kind"), ({"kind": "name"}, ""), ({"unit": "kind"}, "")],
+    [({"kind": "kind"}, "kind"), ({"kind": "name"}, ""), ({"unit": "kind"}, ""), ({"celsius": "celsius"}, "")],
 )
 def test_the_name_of_a_parameter_is_no_value_of_it(arguments: JSONObject, missed: str):
-    assert missing("describe takes the name of a kind", arguments) == missed
+    assert missing("describe takes the name of a kind, in celsius", arguments) == missed
 
 
 @pytest.mark.requirement("E6")

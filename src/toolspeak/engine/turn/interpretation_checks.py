@@ -57,7 +57,7 @@ def missing_value(call: ToolCall, tool: Tool, answer: str) -> str:
             stands = stands or any(_count_whole(text, _squeezed(form)) >= values.count(value) for form in forms)
         if not stands:
             return str(value)
-    return next((name for name, value in call.arguments.items() if name == value), "")
+    return next((name for name, value in call.arguments.items() if name == value and name not in choices), "")
 
 
 def _without_cut_value(answer: str) -> str:
