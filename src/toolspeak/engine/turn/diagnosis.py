@@ -77,12 +77,13 @@ _MAX_DESCRIPTION = 500
 def may_be_interpreted(
     reply: Reply, fault: Fault | None, choice: ToolChoice, tools: Sequence[Tool], messages: tuple[Message, ...]
 ) -> bool:
-    """Whether an answer may describe a call, or contain one in a form that cannot be read.
+    """Whether an answer may describe a call, or contain one in a form that cannot be read, and is no requested example.
 
     The model itself must repair other faults. An answer without a fault must name a tool or, unless it is a question or
     follows a result, be short and share a topic or a word with a tool.
     """
-    if choice.mode == "none" or reply.finish_reason in _FINAL_REASONS:
+    request = messages[-1].text if messages else ""
+    if choice.mode == "none" or reply.finish_reason in _FINAL_REASONS or _EXAMPLE(request):
         return False
     match fault:
         case Fault(kind="described" | "truncated"):
@@ -97,16 +98,16 @@ def may_be_interpreted(
             is_related = any(name in text for name in names if not name.isalpha())
             is_related = is_related or (is_brief and concerns_tool(text, permitted))
             is_harmless = is_related and classify(text, names).category != "safety"
-            is_sample = bool(messages) and _is_requested_sample(text, messages[-1].text)
+            is_sample = _has_requested_language(text, request)
             return is_harmless and not is_sample and not _quotes(reply, tools, messages)
         case _:
             return False
 
 
-def _is_requested_sample(text: str, request: str) -> bool:
-    """Whether the user asked for an example, or for code in a language, such as YAML, that the answer contains."""
+def _has_requested_language(text: str, request: str) -> bool:
+    """Whether a code block is in a language that the user named, such as YAML, so that it is what was asked for."""
     words = set(re.findall(r"\w+", request.casefold()))
-    return bool(_EXAMPLE(request)) or any(language.casefold() in words for language in _CODE_LANGUAGE.findall(text))
+    return any(language.casefold() in words for language in _CODE_LANGUAGE.findall(text))
 
 
 def _is_unreadable(candidate: Candidate) -> bool:
