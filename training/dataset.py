@@ -37,6 +37,9 @@ from .tokens import END, tokenizer
 PLANS: tuple[tuple[PlanKind, float], ...] = (("envelope", 0.76), ("inline", 0.14), ("decision", 0.10))
 #: Of so many families one is never trained on, so that there is something to measure on.
 HELD_OUT = 14
+#: Rows that are filled at a time, each group in the fullest that has room. A row of 2,048 tokens is then 96 % full, one of 4,096 98 %
+#: (with 8 rows, and the first that has room: 90 and 97 %).
+_OPEN_ROWS = 32
 #: Where a shared beginning is shorter, it is not worth sharing.
 _WORTH = 32
 #: How much a token counts, in quarters. Of an answer in free words the beginning tells what was decided and counts whole;
@@ -146,12 +149,14 @@ class Maker:
             pieces = _pieces(group, shared, self._length)
             for piece in pieces:
                 size = sum(len(part.ids) for part in piece)
-                row = next((each for each in open_rows if each.size + size <= self._length), None)
-                if row is None:
+                fitting = [each for each in open_rows if each.size + size <= self._length]
+                if fitting:
+                    row = max(fitting, key=lambda each: each.size)
+                else:
                     row = _Open(self._length)
                     open_rows.append(row)
                 row.add(piece)
-            if len(open_rows) > 8:
+            if len(open_rows) > _OPEN_ROWS:
                 fullest = max(open_rows, key=lambda each: each.size)
                 open_rows.remove(fullest)
                 yield fullest.row()

@@ -397,7 +397,7 @@ def learn(
     stopped: list[int] = []
     for each in (signal.SIGTERM, signal.SIGINT):  # what is learned so far is kept when the time on a GPU ends early
         signal.signal(each, lambda number, _: stopped.append(number))
-    kept, done, last = 0, begin, begin
+    kept, done, last = int(progress.spent() // asked.keep) if asked.keep else 0, begin, begin
     for step in range(begin, asked.steps):
         batch = Batch(progress.rows(batches), asked.device)
         if step == begin:

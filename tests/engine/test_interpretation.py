@@ -162,6 +162,24 @@ def test_code_in_a_language_that_the_user_named_is_not_interpreted(request: str,
     assert ("interpretation" in phases(made)) is interprets
 
 
+@pytest.mark.requirement("E6")
+@check_each(
+    ("request", "interprets"),
+    [
+        ("Give me an example of a call.", False),
+        ("Any Examples?", False),
+        ("Tell bob@example.org about the weather.", True),
+        ("What is on www.example.org/examples?", True),
+        ("Read example.txt in examples/", True),
+        ("Is it exemplary?", True),
+    ],
+)
+def test_an_example_that_the_user_asked_for_is_not_interpreted(request: str, interprets: bool):
+    for answer in ("get_weather: Oslo", DESCRIBED):
+        made = interpreted(answer, NOTHING, messages=[user(request)], settings=ONCE)
+        assert ("interpretation" in phases(made)) is interprets
+
+
 def test_a_report_on_results_is_not_interpreted_unless_it_names_a_tool():
     call = Message("assistant", calls=(ToolCall("get_weather", {"city": "Rome"}, "1"),))
     asked = [user("?"), call, Message("tool", results=(ToolResult("1", "rain", "get_weather"),))]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cases import check_each
-from toolspeak.core.types import Message, TextPart, Tool, ToolCall, ToolResult
+from toolspeak.core.types import JSONObject, Message, TextPart, Tool, ToolCall, ToolResult
 from toolspeak.engine.turn.interpretation_checks import Quotations, missing_value
 
 UNITS = {"type": "string", "enum": ["celsius", "metric_tons", "per-hour"]}
@@ -57,6 +57,32 @@ def missing(answer: str, arguments: dict[str, Any]) -> str:
 )  # fmt: skip
 def test_a_string_must_stand_in_the_answer(answer: str, value: str, stands: bool):
     assert (missing(answer, {"kind": value}) == "") is stands
+
+
+@pytest.mark.requirement("E6")
+@check_each(
+    ("answer", "arguments", "missed"),
+    [
+        ("from A-1 to B-9", {"kind": "A-1", "inner": "B-9"}, ""),
+        ("2 of A-1 in B-9", {"unit": "A-1", "kind": "B-9", "inner": "A-1"}, "A-1"),
+        ("copy a, a", {"kind": ["a", "a"]}, ""),
+        ("copy a", {"kind": ["a", "a"]}, "a"),
+        ("copy a twice", {"kind": ["a"], "inner": {"enum": "a"}}, "a"),
+        ("in celsius", {"unit": "celsius", "inner": {"enum": "celsius"}}, ""),
+        ("a square of 5", {"kind": 5, "inner": 5}, ""),
+    ],
+)
+def test_a_string_must_stand_in_the_answer_as_often_as_in_the_call(answer: str, arguments: JSONObject, missed: str):
+    assert missing(answer, arguments) == missed
+
+
+@pytest.mark.requirement("E6")
+@check_each(
+    ("arguments", "missed"),
+    [({"kind": "kind"}, "kind"), ({"kind": "name"}, ""), ({"unit": "kind"}, ""), ({"celsius": "celsius"}, "")],
+)
+def test_the_name_of_a_parameter_is_no_value_of_it(arguments: JSONObject, missed: str):
+    assert missing("describe takes the name of a kind, in celsius", arguments) == missed
 
 
 @pytest.mark.requirement("E6")

@@ -97,6 +97,16 @@ def test_a_run_that_is_cut_and_resumed_learns_exactly_what_one_that_is_not_cut_l
     assert not all(torch.allclose(second[name], third[name], rtol=0, atol=1e-5) for name in once)
 
 
+def test_a_resumed_run_does_not_overwrite_the_adapters_that_were_kept_before(tiny: dict[str, Any], tmp_path: Path):
+    from training.model import Model
+    from training.train import Adapter, Progress, learn
+
+    asked = asked_for(tmp_path, keep=100.0, steps=2, checkpoint=0.0)
+    adapter = Adapter(tiny, asked.rank, asked.scale)
+    learn(asked, Model(tiny), adapter, rows, Progress("cpu", spent=250.0))
+    assert not [*tmp_path.iterdir()]
+
+
 def state_of(scale: int, rank: int) -> Any:
     from training.checkpoint import State
 

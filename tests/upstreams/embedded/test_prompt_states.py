@@ -12,12 +12,14 @@ from pathlib import Path
 import pytest
 
 from tests.cases import check_each
+from toolspeak.config import load
 from toolspeak.core.events import TextDelta, UsageSeen
 from toolspeak.core.types import Message, Options, Request, TextPart, Usage
 from toolspeak.upstreams.embedded import prompt_states
 from toolspeak.upstreams.embedded.model_process import StateCommand
 from toolspeak.upstreams.embedded.prompt_states import PromptStates
 from toolspeak.upstreams.embedded.upstream import EmbeddedUpstream, recipe_for
+from toolspeak.upstreams.embedded.weights import obtain_merged
 
 pytest.importorskip("xllamacpp", reason="the embedded model is not installed")
 
@@ -211,6 +213,30 @@ def test_the_first_question_finds_its_tools_read_if_they_were_announced(weights:
     assert usage.cached_tokens > usage.input_tokens / 2
 
 
+@pytest.mark.requirement("H1")
+def test_merged_weights_continue_with_the_states_of_those_they_were_made_from(weights: Path, tmp_path: Path):
+    prompt = "Tools: " + " ".join(f"tool_{number}(text: string)" for number in range(12))
+    merged = obtain_merged(weights.parent, load().environment())
+
+    async def talk() -> Usage:
+        before = EmbeddedUpstream(recipe_for("", states=str(tmp_path)), lambda: weights)
+        await before.read_ahead(asking(prompt, "?"))
+        states = before._states  # pyright: ignore[reportPrivateUsage]
+        assert states is not None
+        await states.settle()
+        await before.close()
+        after = EmbeddedUpstream(recipe_for("", states=str(tmp_path)), lambda: merged)
+        try:
+            events = [event async for batch in after.open(asking(prompt)) for event in batch]
+        finally:
+            await after.close()
+        return next(event.usage for event in events if isinstance(event, UsageSeen))
+
+    usage = asyncio.run(talk())
+    assert usage.cached_tokens > usage.input_tokens / 2
+    assert len([*tmp_path.glob("*/*.state")]) == 1
+
+
 def test_nothing_is_kept_of_announced_tools_without_a_folder(weights: Path):
     async def talk() -> None:
         upstream = EmbeddedUpstream(recipe_for(""), lambda: weights)
@@ -230,6 +256,8 @@ def test_other_weights_have_other_states(tmp_path: Path):
         weights.write_bytes(content)
         folders.append(states.process_starts(str(weights), ""))
     assert folders[0] != folders[1]
+    weights.unlink()  # merged weights stay when those that they were made from are deleted
+    assert states.process_starts(str(weights), "") not in folders
     assert stat.S_IMODE(folders[0].stat().st_mode) == 0o700
 
 

@@ -25,6 +25,8 @@ _FINAL_REASONS = frozenset({"length", "content_filter", "error"})
 #: Characters that end a question, also in Chinese, Arabic and Greek.
 _QUESTION_MARKS = ("?", "？", "؟", ";")
 _CODE_LANGUAGE = re.compile(r"^[ \t]*```[ \t]*(\w+)", re.MULTILINE)
+#: The word itself, and not a part of an address such as `mail@example.org` or a path.
+_EXAMPLE = re.compile(r"(?<![\w.@/-])examples?(?![\w@/-]|\.\w)", re.IGNORECASE).search
 
 
 def diagnose(
@@ -75,12 +77,13 @@ _MAX_DESCRIPTION = 500
 def may_be_interpreted(
     reply: Reply, fault: Fault | None, choice: ToolChoice, tools: Sequence[Tool], messages: tuple[Message, ...]
 ) -> bool:
-    """Whether an answer may describe a call, or contain one in a form that cannot be read.
+    """Whether an answer may describe a call, or contain one in a form that cannot be read, and is no requested example.
 
     The model itself must repair other faults. An answer without a fault must name a tool or, unless it is a question or
     follows a result, be short and share a topic or a word with a tool.
     """
-    if choice.mode == "none" or reply.finish_reason in _FINAL_REASONS:
+    request = messages[-1].text if messages else ""
+    if choice.mode == "none" or reply.finish_reason in _FINAL_REASONS or _EXAMPLE(request):
         return False
     match fault:
         case Fault(kind="described" | "truncated"):
@@ -95,7 +98,7 @@ def may_be_interpreted(
             is_related = any(name in text for name in names if not name.isalpha())
             is_related = is_related or (is_brief and concerns_tool(text, permitted))
             is_harmless = is_related and classify(text, names).category != "safety"
-            is_sample = bool(messages) and _has_requested_language(text, messages[-1].text)
+            is_sample = _has_requested_language(text, request)
             return is_harmless and not is_sample and not _quotes(reply, tools, messages)
         case _:
             return False

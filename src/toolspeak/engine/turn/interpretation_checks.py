@@ -1,7 +1,8 @@
 """Checks of the calls that an interpreter reads from an answer: the values appear there, and the model means the calls.
 
-- A string must appear as whole words in the same case, plain or escaped as in JSON. White space may differ. An enum
-  value may differ in case, and in `_`, `-` and spaces. A key that the schema does not declare counts as a string.
+- A string must appear as whole words in the same case, plain or escaped as in JSON, as often as the call has it. White
+  space may differ. An enum value may differ in case, and in `_`, `-` and spaces, and once is enough. A key that the
+  schema does not declare counts as a string. The name of a parameter is no value of it.
 - A number must appear in digits, optionally with a sign, thousands separators, decimals and an exponent, or, up to
   twenty, as an English word. `5 %` is 5 and 0.05. Booleans and null are not checked.
 - A string or number at the end of an unfinished call does not count, since it may be cut. An enum value does.
@@ -46,16 +47,17 @@ def missing_value(call: ToolCall, tool: Tool, answer: str) -> str:
     text, folded, numbers = _squeezed(whole), _folded(answer), _numbers(whole)
     choices, keys = set[str](), set[str]()
     _collect(tool.parameters, choices, keys)
-    for value in leaves(call.arguments, keys):
+    values = [*leaves(call.arguments, keys)]
+    for value in values:
         if not isinstance(value, str):
             stands = Decimal(str(value)) in numbers
         else:
             forms = (value, msgspec.json.encode(value).decode()[1:-1])
-            stands = value in choices and _contains_whole(folded, _folded(value))
-            stands = stands or any(_contains_whole(text, _squeezed(form)) for form in forms)
+            stands = value in choices and _count_whole(folded, _folded(value)) > 0
+            stands = stands or any(_count_whole(text, _squeezed(form)) >= values.count(value) for form in forms)
         if not stands:
             return str(value)
-    return ""
+    return next((name for name, value in call.arguments.items() if name == value and name not in choices), "")
 
 
 def _without_cut_value(answer: str) -> str:
@@ -78,16 +80,16 @@ def _folded(text: str) -> str:
     return _squeezed(text.casefold().replace("_", " ").replace("-", " "))
 
 
-def _contains_whole(text: str, part: str) -> bool:
-    """Whether a part stands in a text, but not in a longer word. In scripts without case, words have no bounds."""
+def _count_whole(text: str, part: str) -> int:
+    """Count a part of a text where it is not in a longer word. In scripts without case, words have no bounds."""
+    count = 0
     for match in re.finditer(f"(?={re.escape(part)})", text):
         start, end = match.start(), match.start() + len(part)
         pairs = (text[start - 1 : start] + part[:1], part[-1:] + text[end : end + 1])
-        if not any(
+        count += not any(
             len(pair) == 2 and all(char.isdigit() or char.lower() != char.upper() for char in pair) for pair in pairs
-        ):
-            return True
-    return False
+        )
+    return count
 
 
 def _numbers(answer: str) -> set[Decimal]:

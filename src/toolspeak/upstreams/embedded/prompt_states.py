@@ -39,7 +39,7 @@ class PromptStates:
     def process_starts(self, *files: str) -> Path:
         """Return the folder with the states of a process that has loaded these files."""
         self._in_memory.clear()
-        identity = [(file, os.stat(file).st_size, os.stat(file).st_mtime_ns) for file in files if file]
+        identity = [(file, os.stat(file).st_size, os.stat(file).st_mtime_ns) for file in files if os.path.exists(file)]
         self._folder = self._root / _digest(f"{identity} {version('xllamacpp')}".encode())
         with suppress(OSError):  # then nothing can be saved
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -48,8 +48,7 @@ class PromptStates:
     @asynccontextmanager
     async def of(self, request: Request) -> AsyncGenerator[None]:
         """Restore the state of a request's tool prompt, and save it after the answer if the prompt has come before."""
-        text = _tool_prompt(request)
-        prompt = _digest(text.encode("utf-8", "surrogatepass"))
+        text, prompt = _tool_prompt(request)
         has_come = prompt in self._in_memory
         self._running += 1
         try:
@@ -75,8 +74,7 @@ class PromptStates:
 
     async def save(self, request: Request) -> None:
         """Let the model read the tool prompt of a request, and save its state, unless that is saved."""
-        text = _tool_prompt(request)
-        prompt = _digest(text.encode("utf-8", "surrogatepass"))
+        text, prompt = _tool_prompt(request)
         if text and self._saved(prompt) is None:
             part = self._folder / f"{prompt}.{os.getpid()}"
             is_saved = await self._carry_out(StateCommand("save", part.name, text))
@@ -116,10 +114,11 @@ class PromptStates:
                 file.unlink(missing_ok=True)
 
 
-def _tool_prompt(request: Request) -> str:
-    """Return the system message of a request if it describes tools; otherwise an empty string."""
+def _tool_prompt(request: Request) -> tuple[str, str]:
+    """Return the system message of a request if it describes tools, otherwise an empty string; and its digest."""
     first = request.messages[0]
-    return first.text if request.options.described_tools and first.role == "system" else ""
+    text = first.text if request.options.described_tools and first.role == "system" else ""
+    return text, _digest(text.encode("utf-8", "surrogatepass"))
 
 
 def _checksum(file: Path) -> str:

@@ -134,20 +134,20 @@ def cached_weights(recipe: Recipe, cache: Path) -> Path | None:
     hub_name = parse_name(recipe.hub)
     if hub_name is not None:
         return hub.cached_file(hub_name, cache)
-    return _cached_default(recipe, cache)
+    # Of the default model, the file that is fastest with this adapter and engine.
+    merged = weights.cached_file(MERGED, cache) if _prefers_merged(recipe) else None
+    return merged or weights.cached_file(DEFAULT, cache)
 
 
 def obtain_weights(
     recipe: Recipe, cache: Path, environment: Mapping[str, str], follower: DownloadListener = NO_LISTENER
 ) -> Path:
     """Return the model file of a recipe: the user's own file, or the cached one, which is downloaded if missing."""
-    if recipe.path:
-        return Path(recipe.path)
     hub_name = parse_name(recipe.hub)
     if hub_name is not None:
         return hub.obtain(hub_name, cache, environment, follower)
-    file = _cached_default(recipe, cache) or weights.obtain(DEFAULT, cache, environment, follower)
-    if file.name != MERGED.file_name and _prefers_merged(recipe):
+    file = cached_weights(recipe, cache) or weights.obtain(DEFAULT, cache, environment, follower)
+    if file.name == DEFAULT.file_name and _prefers_merged(recipe):
         weights.merge_in_background(cache)
     return file
 
@@ -155,12 +155,6 @@ def obtain_weights(
 def _prefers_merged(recipe: Recipe) -> bool:
     has_numpy = importlib.util.find_spec("numpy") is not None  # merging needs it
     return has_numpy and recipe.adapter == str(ADAPTER) and engine.prefers_8_bits(engine.installed_info())
-
-
-def _cached_default(recipe: Recipe, cache: Path) -> Path | None:
-    """Return the cached file of the default model that is fastest with this adapter and engine."""
-    merged = weights.cached_file(MERGED, cache) if _prefers_merged(recipe) else None
-    return merged or weights.cached_file(DEFAULT, cache)
 
 
 def _adapter(model: str, setting: str) -> str:
@@ -291,7 +285,9 @@ class EmbeddedUpstream(PassthroughBase):
             self._merged = path.name == MERGED.file_name
             recipe = replace(recipe, path=str(path), adapter_scale=0.0 if self._merged else 1.0)
         if self._states is not None:
-            recipe = replace(recipe, states=str(self._states.process_starts(recipe.path, recipe.adapter)))
+            # Merged weights continue with the states of those they were made from: the two differ only by rounding.
+            model = recipe.path.replace(MERGED.file_name, DEFAULT.file_name)
+            recipe = replace(recipe, states=str(self._states.process_starts(model, recipe.adapter)))
         with tempfile.TemporaryFile() as stderr:
             pipe = asyncio.subprocess.PIPE
             # With -P, Python does not import modules from the working directory.
