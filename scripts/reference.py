@@ -112,7 +112,9 @@ def _names_of(node: ast.stmt) -> set[str]:
 def source(module: str) -> Source:
     """Read a module, such as `toolspeak.client`."""
     stem = PACKAGE.parent.joinpath(*module.split("."))
-    path = stem / "__init__.py" if stem.is_dir() else stem.with_suffix(".py")
+    path = stem / "__init__.pyi"
+    if not path.exists():
+        path = stem / "__init__.py" if stem.is_dir() else stem.with_suffix(".py")
     text = path.read_text(encoding="utf-8")
     lines = text.splitlines()
     return Source(module, ast.parse(text), _comments(lines), lines)
@@ -426,9 +428,9 @@ def section(name: Name, shown: str, level: str = "##") -> str:
 
 def public_names() -> list[str]:
     """The names of `toolspeak`: those in `__all__`, and those that can be imported besides."""
-    node = source("toolspeak").tree.body
-    checked = next(each for each in node if isinstance(each, ast.If))
-    imported = [name for each in checked.body for name in _names_of(each)]
+    imported = [
+        name for each in source("toolspeak").tree.body if isinstance(each, ast.ImportFrom) for name in _names_of(each)
+    ]
     return sorted({*ts.__all__, *imported}, key=str.casefold)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 import toolspeak
 from tests.cases import check_each
 from toolspeak import errors
@@ -16,6 +19,15 @@ def test_all_is_sorted_and_has_no_duplicates():
 def test_all_is_importable():
     for name in toolspeak.__all__:
         assert getattr(toolspeak, name) is not None, name
+
+
+def test_type_checkers_see_the_same_names():
+    stub = ast.parse(Path(toolspeak.__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
+    imports = [each for each in stub.body if isinstance(each, ast.ImportFrom)]
+    homes = {name.name: f".{each.module}" for each in imports for name in each.names}
+    assert homes == vars(toolspeak)["_HOME_OF"]
+    (listed,) = (each.value for each in stub.body if isinstance(each, ast.Assign))
+    assert ast.literal_eval(listed) == toolspeak.__all__
 
 
 def test_all_is_listed_by_dir():

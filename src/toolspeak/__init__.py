@@ -15,91 +15,12 @@ Names are loaded on first use, so importing the package takes almost no time.
 
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from .core.plugin_hook import set_loader
 
-if TYPE_CHECKING:
-    from .agent import Agent, AsyncAgent
-    from .client import AsyncClient, Client
-    from .core.events import (
-        CallArgs,
-        CallEnd,
-        CallStart,
-        Candidate,
-        Event,
-        Failure,
-        Finish,
-        Noted,
-        ReasoningDelta,
-        Reply,
-        TextDelta,
-        fold,
-    )
-    from .core.events import Judged as Judged
-    from .core.events import OpaqueSeen as OpaqueSeen
-    from .core.events import UsageSeen as UsageSeen
-    from .core.types import Media, Message, Note, Request, TextPart, Tool, ToolCall, ToolChoice, ToolResult, Usage
-    from .dialects.registry import render_calls
-    from .engine.planning.capabilities import override_model, override_provider
-    from .engine.planning.strategy import strategy
-    from .engine.rounds.expansion import expand as expand
-    from .errors import ConfigError, ModelError, ToolChoiceError, ToolspeakError, UpstreamError, UsageError
-    from .errors import FormatError as FormatError
-    from .errors import SchemaError as SchemaError
-    from .errors import UpstreamTimeout as UpstreamTimeout
-    from .integrations.openai import wrap as wrap
-    from .parsing import Scanner, parse
-    from .tools.base import CallContext as CallContext
-    from .tools.functions import tool
-    from .upstreams.scripted import Scripted
-
 __version__ = "0.1.0"
 
-__all__ = [
-    "Agent",
-    "AsyncAgent",
-    "AsyncClient",
-    "CallArgs",
-    "CallEnd",
-    "CallStart",
-    "Candidate",
-    "Client",
-    "ConfigError",
-    "Event",
-    "Failure",
-    "Finish",
-    "Media",
-    "Message",
-    "ModelError",
-    "Note",
-    "Noted",
-    "ReasoningDelta",
-    "Reply",
-    "Request",
-    "Scanner",
-    "Scripted",
-    "TextDelta",
-    "TextPart",
-    "Tool",
-    "ToolCall",
-    "ToolChoice",
-    "ToolChoiceError",
-    "ToolResult",
-    "ToolspeakError",
-    "UpstreamError",
-    "Usage",
-    "UsageError",
-    "fold",
-    "override_model",
-    "override_provider",
-    "parse",
-    "render_calls",
-    "strategy",
-    "tool",
-]
-
-#: Module of each public name. Names that are rarely needed are missing from `__all__`, but can be imported.
+#: Public names by module. `__init__.pyi` tells type checkers the same.
 _HOMES = {
     ".agent": "Agent AsyncAgent",
     ".client": "AsyncClient Client",
@@ -122,7 +43,12 @@ _HOMES = {
     ".tools.functions": "tool",
     ".upstreams.scripted": "Scripted",
 }
+#: Names that are rarely needed: they can be imported, but are missing from `__all__`.
+_UNLISTED = frozenset(
+    "CallContext FormatError Judged OpaqueSeen SchemaError UpstreamTimeout UsageSeen expand wrap".split()
+)
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
+__all__ = [name for name in sorted(_HOME_OF) if name not in _UNLISTED]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def _load_plugins() -> None:
