@@ -16,17 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..core.events import CallArgs, Event, Failure, Finish, ReasoningDelta, TextDelta
 from ..core.types import Request
+from ..engine.planning import server_hints
 from ..engine.planning.capabilities import Capabilities, Profile
 from ..engine.planning.probe_results import ProbeResult
-from ..engine.planning.server_hints import (
-    MAX_HINT_BYTES,
-    HintRequest,
-    ServerHints,
-    hint_requests,
-    loaded_request,
-    parse_loaded_context,
-    parse_server_hints,
-)
 from ..engine.planning.strategy import Settings
 from ..engine.prompting.nonces import nonces_of
 from ..errors import ToolspeakError, UpstreamError
@@ -81,33 +73,35 @@ async def measure(
         if progress is not None:
             progress(question, observation, probing.requests)
     # Only now the model is certainly loaded.
-    loaded = loaded_request(signs.server) if signs is not None and not probing.unreachable else None
+    loaded = server_hints.loaded_request(signs.server) if signs is not None and not probing.unreachable else None
     if loaded is not None:
-        context = parse_loaded_context(await _aside(resolved, loaded), resolved.model)
+        context = server_hints.parse_loaded_context(await _aside(resolved, loaded), resolved.model)
         if context is not None:
             probing.record_context(context)
     return probing.result()
 
 
-async def _signs(resolved: ResolvedModel) -> ServerHints | None:
+async def _signs(resolved: ResolvedModel) -> server_hints.ServerHints | None:
     """Return what the server reports about itself at endpoints outside the chat protocol, if anything."""
     if not callable(getattr(resolved.upstream, "aside", None)):
         return None
-    for request in hint_requests(resolved.protocol, resolved.provider, resolved.model):
-        signs = parse_server_hints(request.server, await _aside(resolved, request), resolved.model)
+    for request in server_hints.hint_requests(resolved.protocol, resolved.provider, resolved.model):
+        signs = server_hints.parse_server_hints(request.server, await _aside(resolved, request), resolved.model)
         if signs is not None:
             return signs
     return None
 
 
-async def _aside(resolved: ResolvedModel, request: HintRequest) -> bytes:
+async def _aside(resolved: ResolvedModel, request: server_hints.HintRequest) -> bytes:
     """Send a request for metadata. Returns the body of the response, which is empty if the request failed."""
     host: Any = resolved.upstream
     base = parse_base_url(resolved.base_url)
     # These endpoints are outside the `/v1` path at the end of an OpenAI base URL.
     root = base.path.rpartition("/")[0] if ends_with_version(base) else base.path
     try:
-        return await host.aside(f"{root}{request.path}", request.payload, seconds=_ASIDE_SECONDS, most=MAX_HINT_BYTES)
+        return await host.aside(
+            f"{root}{request.path}", request.payload, seconds=_ASIDE_SECONDS, most=server_hints.MAX_HINT_BYTES
+        )
     except UpstreamError:
         return b""
 

@@ -20,23 +20,9 @@ from ..constraints.build import Constraint, decision_constraint, envelope_constr
 from ..constraints.native_tool_schemas import transform_tools
 from ..context.sizes import prompt_limit, request_tokens
 from ..planning.strategy import Plan, Settings
+from ..prompting import history
 from ..prompting.call_result_pairing import pair
 from ..prompting.escaping import is_plain_name, join_text_parts
-from ..prompting.history import (
-    Projection,
-    alternate_roles,
-    decision_messages,
-    is_answered,
-    mark_cache_prefix,
-    nonce_is_free,
-    plain,
-    project,
-    since_last_user,
-    stop_sequences,
-    untrusted_texts,
-    without_media,
-    without_system,
-)
 from ..prompting.templates import copied_placeholders, placeholder_call
 from ..prompting.tool_descriptions import MAX_ROUNDS, DescribedTools, describe_tools, describing_tool, free_name
 from ..prompting.tool_prompt import (
@@ -110,7 +96,7 @@ class RequestBuilder:
         self._templates = templates
         self.notes: list[Note] = []
         self.contract_tokens = 0
-        paired = pair(request.messages) if plan.kind != "pass" else Projection(request.messages, ())
+        paired = pair(request.messages) if plan.kind != "pass" else history.Projection(request.messages, ())
         self._messages = paired.messages
         self.notes.extend(paired.notes)
         kit = self._kit = toolkit(request.tools)
@@ -156,7 +142,7 @@ class RequestBuilder:
     def _free_nonce(self, nonces: Callable[[int], str]) -> str | None:
         for counter in range(_MAX_NONCES):
             nonce = nonces(counter)
-            if nonce_is_free(nonce, self._messages):
+            if history.nonce_is_free(nonce, self._messages):
                 return nonce
         self.notes.append(Note("no_free_nonce", "every nonce occurs in the conversation; calls carry no nonce"))
         return None
@@ -184,7 +170,7 @@ class RequestBuilder:
     def copyable_texts(self) -> tuple[str, ...]:
         """Return the untrusted texts that could, if copied into an argument, close the call and open another one."""
         # Tool descriptions may be untrusted too, and they may contain example calls.
-        return (*untrusted_texts(self._messages), *self._kit.descriptions)
+        return (*history.untrusted_texts(self._messages), *self._kit.descriptions)
 
     def declared_texts(self) -> tuple[str, ...]:
         """Return the untrusted texts that tell the model how to call tools."""
@@ -240,10 +226,10 @@ class RequestBuilder:
     def _native(self) -> Request:
         """Build a request with native tools, adapting the schemas and media to what the upstream accepts."""
         tools = self._native_tools()
-        projected = without_media(self._messages, self._plan.profile.media)
+        projected = history.without_media(self._messages, self._plan.profile.media)
         self._note(projected.notes)
         messages = self._with_format_rule(projected.messages)
-        messages = alternate_roles(messages) if self._plan.profile.alternates else messages
+        messages = history.alternate_roles(messages) if self._plan.profile.alternates else messages
         options = self._with_dispensable(self._sendable_options())
         return msgspec.structs.replace(
             self._request, messages=messages, tools=tools, tool_choice=self._choice, options=options
@@ -266,11 +252,11 @@ class RequestBuilder:
 
     def _final(self) -> Request:
         profile = self._plan.profile
-        projected = plain(self._messages, media=profile.media)
+        projected = history.plain(self._messages, media=profile.media)
         messages = self._with_format_rule(projected.messages)
         if not profile.system_role:
-            messages = without_system(messages)
-        return self._bare(Projection(messages, projected.notes), self._sendable_options())
+            messages = history.without_system(messages)
+        return self._bare(history.Projection(messages, projected.notes), self._sendable_options())
 
     def _with_format_rule(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
         """Ask for the response format in the prompt, if the upstream is not known to enforce it."""
@@ -289,17 +275,17 @@ class RequestBuilder:
         unwanted = self.teaches_format and not self._plan.profile.response_format
         return msgspec.structs.replace(options, response_format=None) if unwanted else options
 
-    def _bare(self, projected: Projection, options: Options) -> Request:
+    def _bare(self, projected: history.Projection, options: Options) -> Request:
         """Build a request without native tools and without a tool choice."""
         self._note(projected.notes)
-        messages = alternate_roles(projected.messages)
+        messages = history.alternate_roles(projected.messages)
         return msgspec.structs.replace(
             self._request, messages=messages, tools=(), tool_choice=_ANY_CHOICE, options=options
         )
 
-    def _projected(self) -> Projection:
+    def _projected(self) -> history.Projection:
         profile = self._plan.profile
-        return project(
+        return history.project(
             self._conversation, self._plan.dialect, nonce=self.nonce, media=profile.media, templates=self._templates
         )
 
@@ -357,7 +343,7 @@ class RequestBuilder:
         projected = self._projected()
         messages = self._place(projected.messages, contract)
         constraint = self._constraint("inline")
-        return self._bare(Projection(messages, projected.notes), self._inline_options(constraint))
+        return self._bare(history.Projection(messages, projected.notes), self._inline_options(constraint))
 
     def _inline_options(self, constraint: Constraint | None) -> Options:
         """Return the options of an inline request. They are the same object if those of the client are."""
@@ -377,7 +363,7 @@ class RequestBuilder:
         stops = self._request.options.stop
         if len(stops) >= self._plan.profile.max_stop:
             return stops
-        return (*stops, stop_sequences(self._plan.dialect)[0])
+        return (*stops, history.stop_sequences(self._plan.dialect)[0])
 
     def _decision(self) -> Request:
         contract = self._learn(
@@ -385,17 +371,17 @@ class RequestBuilder:
                 self.offered_tools,
                 self._choice,
                 nonce=self.nonce,
-                done=since_last_user(self._conversation),
+                done=history.since_last_user(self._conversation),
                 **self._listing_options(),
             )
         )
         options = self._contract_options(self._constraint("decision"))
         profile = self._plan.profile
-        messages = decision_messages(self._messages, contract.text)
+        messages = history.decision_messages(self._messages, contract.text)
         if not profile.system_role:
             messages = place(messages[1:], contract, system_role=False)
-        projected = project(messages, self._plan.dialect, nonce=self.nonce, media=profile.media)
-        projected = Projection(self._mark_cache(projected.messages, contract), projected.notes)
+        projected = history.project(messages, self._plan.dialect, nonce=self.nonce, media=profile.media)
+        projected = history.Projection(self._mark_cache(projected.messages, contract), projected.notes)
         return msgspec.structs.replace(self._bare(projected, options), stream=False)
 
     def _envelope(self) -> Request:
@@ -411,7 +397,7 @@ class RequestBuilder:
         projected = self._projected()
         messages = self._place(projected.messages, contract)
         options = self._contract_options(self._constraint("envelope"))
-        return self._bare(Projection(messages, projected.notes), options)
+        return self._bare(history.Projection(messages, projected.notes), options)
 
     def _contract_options(self, constraint: Constraint | None) -> Options:
         return msgspec.structs.replace(
@@ -426,7 +412,7 @@ class RequestBuilder:
         """Return the options that describe the request to the upstream."""
         return {
             "described_tools": self._kit.derive_from_all(_names),
-            "answered": is_answered(self._request.messages),
+            "answered": history.is_answered(self._request.messages),
             "bound": self._choice.demands or self._request.options.response_format is not None,
         }
 
@@ -434,7 +420,7 @@ class RequestBuilder:
         return self._mark_cache(place(messages, contract, system_role=self._plan.profile.system_role), contract)
 
     def _mark_cache(self, messages: tuple[Message, ...], contract: Contract) -> tuple[Message, ...]:
-        return mark_cache_prefix(messages, contract.stable) if self._protocol == _MARKS_CACHE else messages
+        return history.mark_cache_prefix(messages, contract.stable) if self._protocol == _MARKS_CACHE else messages
 
     def _constraint(self, phase: PhaseName) -> Constraint | None:
         """Return the constraint that makes the upstream enforce the format, or None if it cannot."""
@@ -465,7 +451,7 @@ class RequestBuilder:
             excerpt = answer if len(answer) <= _MAX_ANSWER else f"{answer[:_MAX_ANSWER]} [...]"
             messages = (*messages, Message("assistant", (TextPart(excerpt),)))
         if base.options.described_tools:
-            messages = alternate_roles(messages)
+            messages = history.alternate_roles(messages)
         return msgspec.structs.replace(base, messages=_append_user_text(messages, text))
 
     def _example(self, phase: PhaseName, fault: Fault) -> str:
