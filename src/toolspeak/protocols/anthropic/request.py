@@ -17,8 +17,7 @@ from ..shared import validation
 from ..shared.dropped_fields import dropped_field_notes, sendable_choice
 from ..shared.fields import filled, list_or_empty, object_or_empty, request_fields, to_wire, without
 from ..shared.request_parts import add_own_fields, copy_extra_fields
-from ..shared.resent_requests import ResentRequests
-from ..shared.resent_values import cached_tools
+from ..shared.resent_values import ResentRequests, cached_tools
 from .encoding_state import CACHE_CONTROL, PROTOCOL, EncodingContext
 from .messages import decode_messages, decode_system, encode_messages
 

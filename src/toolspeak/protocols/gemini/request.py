@@ -15,7 +15,7 @@ from ...errors import UsageError
 from ..shared.dropped_fields import foreign_media_notes, foreign_notes
 from ..shared.fields import filled, object_or_empty, request_fields, to_wire, without
 from ..shared.request_parts import add_own_fields, copy_extra_fields, option_fields
-from ..shared.resent_requests import ResentRequests
+from ..shared.resent_values import ResentRequests
 from ..shared.unstreamed_calls import only_own_ids
 from ..shared.validation import int_field, number_field, object_field, text_field, texts_field
 from .messages import decode_contents, decode_system, encode_contents, is_sendable

@@ -31,8 +31,7 @@ from ..shared import request_parts as parts_of
 from ..shared import validation
 from ..shared.dropped_fields import COMMON_TOOL_KINDS, all_parts, foreign_notes, sendable_choice
 from ..shared.fields import filled, object_or_empty, request_fields, to_wire, without
-from ..shared.resent_requests import ResentRequests
-from ..shared.resent_values import cached_tools
+from ..shared.resent_values import ResentRequests, cached_tools
 from ..shared.unstreamed_calls import CallIdAssigner, in_call_order, only_own_ids, wire_id
 
 PROTOCOL: Final = "ollama"

@@ -12,8 +12,7 @@ from ...core.bounded_cache import BoundedCache
 from ...core.parsing.tool_index import toolkit
 from ...core.types import JSONValue, Message, Request, TextPart, Tool
 from ..shared.fields import MAX_DEPTH, check_depth, has_unique_keys, parse_object
-from ..shared.resent_requests import ResentRequests, items_of
-from ..shared.resent_values import ResentValues
+from ..shared.resent_values import ResentRequests, ResentValues, items_of
 from .messages import PROTOCOL, decode_messages, encode_messages
 from .request import LEGACY, decode_request, decode_tools, encode_fields, encode_request, encode_tools, is_own
 

@@ -43,7 +43,7 @@ from ..shared.request_parts import (
     is_from_protocol,
     part_field,
 )
-from ..shared.resent_requests import items_of
+from ..shared.resent_values import items_of
 from ..shared.validation import name_field, objects_field, text_field
 from .call_assembler import ARGUMENT_FIELDS
 from .tools import PROTOCOL, ToolNames, flat_name

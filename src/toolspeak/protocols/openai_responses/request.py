@@ -25,7 +25,7 @@ from ...errors import UsageError
 from ..shared.dropped_fields import dropped_media_notes, foreign_notes, sendable_choice
 from ..shared.fields import ROUTING_FIELDS, filled, request_fields, to_wire, without
 from ..shared.request_parts import add_own_fields, option_fields
-from ..shared.resent_requests import ResentRequests
+from ..shared.resent_values import ResentRequests
 from ..shared.validation import bool_field, int_field, number_field, object_field, text_field
 from .items import INSTRUCTIONS, PROTOCOL, decode_input, encode_items, is_item, split_input
 from .tools import decode_choice, decode_tools, encode_choice, encode_tools, is_own, own_tools, tool_names
