@@ -184,15 +184,8 @@ def _decode_options(fields: JSONObject) -> Options:
         limit = None
     extra |= filled({"options": rest})
     stop = options.get("stop")
-    return Options(
-        limit,
-        validation.number_field(options.get("temperature"), "options.temperature"),
-        validation.number_field(options.get("top_p"), "options.top_p"),
-        validation.int_field(options.get("seed"), "options.seed"),
-        validation.texts_field([stop] if isinstance(stop, str) else stop, "options.stop"),
-        response_format=_response_format(fields.get("format")),
-        extra=extra,
-    )
+    options = {**options, "num_predict": limit, "stop": [stop] if isinstance(stop, str) else stop}
+    return parts_of.options_field(options, _COMMON_OPTIONS, _response_format(fields.get("format")), extra, "options.")
 
 
 def _response_format(value: JSONValue) -> ResponseFormat | None:

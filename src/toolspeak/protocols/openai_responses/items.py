@@ -42,6 +42,7 @@ from ..shared.request_parts import (
     filename_field,
     is_from_protocol,
     part_field,
+    role_field,
 )
 from ..shared.resent_values import items_of
 from ..shared.validation import name_field, objects_field, text_field
@@ -276,10 +277,7 @@ class _ItemDecoder:
         self._reset()
 
     def _message(self, item: JSONObject, path: str) -> None:
-        name = text_field(item.get("role"), f"{path}.role")
-        role = _ROLES.get(name)
-        if role is None:
-            raise UsageError(f"invalid `{path}.role`: `{name}`", hint=f"use one of {', '.join(_ROLES)}")
+        role, name = role_field(item, path, _ROLES)
         parts = decode_content(item.get("content"), f"{path}.content")
         extra = without(item, "type", "role", "content", ORDER)
         if role == "assistant":
