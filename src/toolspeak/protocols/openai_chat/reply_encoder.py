@@ -5,6 +5,7 @@ Text deltas, the bulk of a stream, are written from byte templates.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
+from itertools import chain
 
 import msgspec
 
@@ -283,7 +284,7 @@ def encode_reply(
         message["function_call"] = calls[0]["function"]
     elif called:
         message["tool_calls"] = calls
-    message |= _opaque_fields(reply.opaque)
+    message |= _joined((part.kind, part.data) for part in reply.opaque if part.kind in OPAQUE_FIELDS)
     logprobs = _logprobs(reply.opaque) if _sends_logprobs(request) else None
     finish = _finish_reason(reply.finish_reason, called, legacy)
     choice: JSONObject = {"index": 0, "message": message, "logprobs": logprobs, "finish_reason": finish}
@@ -296,18 +297,14 @@ def encode_reply(
 
 
 def _logprobs(parts: Iterable[Opaque]) -> JSONObject | None:
-    merged: JSONObject = {}
-    for part in parts:
-        for name, piece in part.data.items() if part.kind == LOGPROBS and is_object(part.data) else ():
-            before: JSONValue = merged.get(name)
-            merged[name] = before + piece if is_array(before) and is_array(piece) else piece
-    return merged or None
+    pieces = (part.data.items() for part in parts if part.kind == LOGPROBS and is_object(part.data))
+    return _joined(chain.from_iterable(pieces)) or None
 
 
-def _opaque_fields(parts: Iterable[Opaque]) -> JSONObject:
-    fields: JSONObject = {}
-    for part in parts:
-        if part.kind in OPAQUE_FIELDS:
-            before: JSONValue = fields.get(part.kind)
-            fields[part.kind] = before + part.data if is_array(before) and is_array(part.data) else part.data
-    return fields
+def _joined(fields: Iterable[tuple[str, JSONValue]]) -> JSONObject:
+    """Return fields as an object. Lists with the same name are joined; of other values, the last one counts."""
+    joined: JSONObject = {}
+    for name, value in fields:
+        before: JSONValue = joined.get(name)
+        joined[name] = before + value if is_array(before) and is_array(value) else value
+    return joined
