@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 from itertools import chain
 
-import msgspec
-
 from ...core.events import (
     CallArgs,
     CallEnd,
@@ -24,7 +22,7 @@ from ...core.events import (
     TextDelta,
 )
 from ...core.types import JSONObject, JSONValue, Note, Opaque, Request, ToolCall, Usage, is_array, is_object
-from ..shared.fields import filled, object_or_empty, take_call_extra, to_line, to_wire
+from ..shared.fields import encode_plain, filled, object_or_empty, take_call_extra, to_line, to_wire
 from ..shared.openai_errors import error_of
 from ..shared.passthrough_bytes import PassthroughEncoder
 from ..shared.reply_encoder import FAILED_TURN
@@ -34,7 +32,6 @@ from .messages import REASONING_FIELDS
 from .request import LEGACY
 from .whole_reply import encode_ordinary
 
-_encode = msgspec.json.Encoder().encode
 _DONE = b"data: [DONE]\n\n"
 
 
@@ -83,12 +80,12 @@ class ReplyEncoder(PassthroughEncoder):
         # Fast path: text deltas make up most of a stream.
         if len(events) == 1 and type(event := events[0]) is TextDelta and self._text_ready:
             text = event.text
-            return self._text_start + (_encode(text) if text.isascii() else to_line(text)) + self._text_end
+            return self._text_start + (encode_plain(text) if text.isascii() else to_line(text)) + self._text_end
         out: list[bytes] = []
         for event in events:
             if type(event) is TextDelta and self._text_ready:
                 text = event.text
-                out += (self._text_start, _encode(text) if text.isascii() else to_line(text), self._text_end)
+                out += (self._text_start, encode_plain(text) if text.isascii() else to_line(text), self._text_end)
             elif not self._closed:
                 out.append(self._other(event))
         return b"".join(out)

@@ -17,7 +17,7 @@ from ...core.bounded_cache import BoundedCache
 from ...core.schema.json_values import encode_json
 from ...core.types import JSONObject, JSONValue, Message, Request, Tool, is_array
 from ...errors import UsageError
-from .fields import check_depth, has_unique_keys, parse_object
+from .fields import check_depth, encode_plain, has_unique_keys, parse_object
 
 T = TypeVar("T")
 
@@ -123,7 +123,6 @@ def _cache_key(value: JSONValue) -> bytes:
 
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _items = msgspec.json.Decoder(list[msgspec.Raw]).decode
-_encode = msgspec.json.Encoder().encode
 #: Largest number of messages. Servers refuse requests with many more.
 _MAX_MESSAGES: Final = 10_000
 
@@ -174,13 +173,13 @@ class ResentRequests:
         """Decode a request. Returns None if it is unusual or invalid."""
         try:
             fields = _fields(body)
-            if not has_unique_keys(body, _encode(fields)):
+            if not has_unique_keys(body, encode_plain(fields)):
                 return None
             messages = self._read_messages(bytes(fields.pop(self._field)))
             # A choice that names tools is decoded together with them.
             named = bytes(fields.get("tool_choice", b"")).startswith(b"{")
             tools = None if named else fields.pop("tools", None)
-            request = self._options.get(_encode(fields))
+            request = self._options.get(encode_plain(fields))
             assert request is not None
             listed = self._tools.get(bytes(tools)) if tools is not None else request.tools
         except (msgspec.DecodeError, UnicodeError, RecursionError, UsageError, KeyError):
