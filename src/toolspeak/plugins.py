@@ -248,10 +248,9 @@ def _new_dialect(row: Any) -> Dialect:
 
 
 def _checked(plugin: Plugin, value: Any) -> Any:
-    if plugin.group == "toolspeak.upstreams" and not callable(value):
-        raise ConfigError(f"a {type(value).__name__} is not an upstream factory")
-    if plugin.group == "toolspeak.commands" and not callable(value):
-        raise ConfigError(f"a {type(value).__name__} is not a command")
+    needed = {"toolspeak.upstreams": "an upstream factory", "toolspeak.commands": "a command"}.get(plugin.group)
+    if needed and not callable(value):
+        raise ConfigError(f"a {type(value).__name__} is not {needed}")
     if plugin.group == "toolspeak.protocols":
         add_protocol(plugin.name, value)
     return value

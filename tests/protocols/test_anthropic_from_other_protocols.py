@@ -24,12 +24,8 @@ from toolspeak.core.types import (
     tools_from,
 )
 from toolspeak.protocols import openai_chat
-from toolspeak.protocols.anthropic import (
-    DEFAULT_MAX_TOKENS,
-    MAX_CACHE_MARKS,
-    encode_request,
-    request_notes,
-)
+from toolspeak.protocols.anthropic import encode_request, request_notes
+from toolspeak.protocols.anthropic.request import DEFAULT_MAX_TOKENS, MAX_CACHE_MARKS
 
 
 @pytest.mark.requirement("G3")

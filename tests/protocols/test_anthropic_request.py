@@ -26,12 +26,8 @@ from toolspeak.core.types import (
     ToolResult,
 )
 from toolspeak.errors import UsageError
-from toolspeak.protocols.anthropic import (
-    ROUTING_FIELDS,
-    decode_request,
-    encode_request,
-    request_notes,
-)
+from toolspeak.protocols.anthropic import decode_request, encode_request, request_notes
+from toolspeak.protocols.shared.fields import ROUTING_FIELDS
 
 USER = {"role": "user", "content": "hi"}
 HI = Message("user", (TextPart("hi"),))

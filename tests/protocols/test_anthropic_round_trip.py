@@ -43,12 +43,8 @@ from tests.protocols.round_trip_losses import (
 )
 from tests.protocols.test_anthropic_request import HI, SCHEMA, THOUGHT, again, sent
 from toolspeak.core.types import Media, Message, Opaque, Options, Request, ResponseFormat, TextPart, Tool, ToolChoice
-from toolspeak.protocols.anthropic import (
-    DEFAULT_MAX_TOKENS,
-    PROTOCOL,
-    decode_request,
-    needs_store,
-)
+from toolspeak.protocols.anthropic import PROTOCOL, decode_request, needs_store
+from toolspeak.protocols.anthropic.request import DEFAULT_MAX_TOKENS
 
 IDS = st.sampled_from(["toolu_a", "toolu_b", "call-1"])
 MEDIA = st.builds(

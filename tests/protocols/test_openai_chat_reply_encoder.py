@@ -37,8 +37,9 @@ from toolspeak.errors import (
     UpstreamTimeout,
     UsageError,
 )
-from toolspeak.protocols.openai_chat import LEGACY, ReplyDecoder, ReplyEncoder, encode_error, encode_reply
+from toolspeak.protocols.openai_chat import ReplyDecoder, ReplyEncoder, encode_error, encode_reply
 from toolspeak.protocols.openai_chat.reply_encoder import ChoicesEncoder
+from toolspeak.protocols.openai_chat.request import LEGACY
 from toolspeak.protocols.shared.framing import SSEDecoder
 
 PLAIN = Request("m", (Message("user"),), (Tool("f"), Tool("run", kind="custom")))

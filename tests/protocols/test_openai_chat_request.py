@@ -24,7 +24,9 @@ from toolspeak.core.types import (
     ToolResult,
 )
 from toolspeak.errors import UsageError
-from toolspeak.protocols.openai_chat import LEGACY, ROUTING_FIELDS, decode_request, encode_request
+from toolspeak.protocols.openai_chat import decode_request, encode_request
+from toolspeak.protocols.openai_chat.request import LEGACY
+from toolspeak.protocols.shared.fields import ROUTING_FIELDS
 
 USER = {"role": "user", "content": "hi"}
 WEATHER = {"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}, "strict": True}}

@@ -29,7 +29,7 @@ from toolspeak.protocols.openai_chat import request as request_codec
 from toolspeak.protocols.openai_chat import resent
 from toolspeak.protocols.openai_chat.request import decode_request, encode_request, is_own, request_notes
 from toolspeak.protocols.openai_chat.resent import decode_body, encode_body
-from toolspeak.protocols.shared import resent_requests
+from toolspeak.protocols.shared import resent_values
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 CALL = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": '{"x": 1}'}}
@@ -231,7 +231,7 @@ def test_a_message_with_a_repeated_field_is_left_to_the_general_codec():
 
 
 def test_very_many_messages_are_left_to_the_general_codec(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(resent_requests, "_MAX_MESSAGES", 2)
+    monkeypatch.setattr(resent_values, "_MAX_MESSAGES", 2)
     message = b'{"role":"user","content":"x"}'
     assert decode_body(b'{"model":"m","messages":[%b]}' % b",".join([message] * 2)) is not None
     assert decode_body(b'{"model":"m","messages":[%b]}' % b",".join([message] * 3)) is None

@@ -15,7 +15,8 @@ from tests.cases import check_each
 from toolspeak.core.events import CallArgs, CallEnd, CallStart, Event, Finish, OpaqueSeen, Reply, TextDelta, UsageSeen
 from toolspeak.core.types import Message, Note, Opaque, Options, Request, TextPart, Tool, ToolCall, Usage
 from toolspeak.errors import UsageError
-from toolspeak.protocols.openai_chat import LEGACY, ReplyDecoder, chunks, encode_reply, reply_encoder, whole_reply
+from toolspeak.protocols.openai_chat import ReplyDecoder, chunks, encode_reply, reply_encoder, whole_reply
+from toolspeak.protocols.openai_chat.request import LEGACY
 from toolspeak.protocols.openai_chat.whole_reply import decode_reply, encode_ordinary
 
 

@@ -15,7 +15,7 @@ from tests.cases import check_each
 from tests.protocols.request_mutations import RICH, captured, mutated
 from toolspeak.core.types import JSONObject
 from toolspeak.errors import UsageError
-from toolspeak.protocols.shared import resent_requests
+from toolspeak.protocols.shared import resent_values
 
 FIELDS = {"anthropic": "messages", "openai_responses": "input", "gemini": "contents", "ollama": "messages"}
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
@@ -190,7 +190,7 @@ ITEM = {"anthropic": USER, "openai_responses": USER, "ollama": USER, "gemini": {
 
 
 def test_very_many_messages_are_left_to_the_general_decoder(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(resent_requests, "_MAX_MESSAGES", 2)
+    monkeypatch.setattr(resent_values, "_MAX_MESSAGES", 2)
     assert compare("anthropic", json.dumps({"model": "m", "messages": [USER] * 2}).encode())
     assert not compare("anthropic", json.dumps({"model": "m", "messages": [USER] * 3}).encode())
 

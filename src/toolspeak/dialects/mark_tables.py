@@ -13,7 +13,7 @@ from ..core.parsing.tags import fold_name
 from ..core.plugin_hook import depends_on_dialects
 from .dialect import Dialect, Form
 from .registry import all_formats
-from .tag_names import ANSWER_ENDS, CALL_TAGS, NOISE, RESULTS
+from .tag_names import ANSWER_ENDS, CALL_TAGS, NOISE, RESULTS, TABLES
 
 _Place = TypeVar("_Place", bound=str)
 _Marks = dict[str, tuple[Role, Opening | None]]
@@ -21,64 +21,36 @@ _Marks = dict[str, tuple[Role, Opening | None]]
 LOOK = 3
 MarksByFirst = dict[str, list[tuple[str, Role, Opening | None, int]]]
 
-# ---- tags that belong to no dialect
+# ---- marks that belong to no dialect, which `tags.toml` explains
 
-#: Marks around reasoning.
-THINKING = frozenset(
-    """think thinking thought reasoning |START_THINKING| |think| |begin_of_thought| |inner_prefix| |channel
-    |open|think""".split()
-)
+THINKING = frozenset(TABLES["thinking"])
 THINKING_LABELS = {"|channel": Opening("gemma", preamble="thought\n")}
-THINKING_ENDS = frozenset({"|END_THINKING|", "|end_of_thought|", "|inner_suffix|", "channel|", "|close|think"})
-TURN_ENDS = frozenset({"|end|", "|return|", "|eom|"})
-ENDS: dict[str, Role] = {**dict.fromkeys(THINKING_ENDS, "think_end"), **dict.fromkeys(TURN_ENDS, "turn_end")}
-#: Chat template tokens that are dropped from the text.
-NOISE_TAGS = frozenset(
-    """|START_RESPONSE| |END_RESPONSE| |START_TEXT| |END_TEXT| |content_text| |content| |calls| |message_model|
-    |end_message| |eot| |call| |tool_outputs_end| |tool_output_end| |open| |close| |role_sep|""".split()
-)
+ENDS: dict[str, Role] = {
+    **dict.fromkeys(TABLES["thinking_end"], "think_end"),
+    **dict.fromkeys(TABLES["turn_end"], "turn_end"),
+}
 #: `<s>` begins an answer. Elsewhere it means strikethrough in HTML.
 FIRST = "s"
 COMMENT = "!--"
-#: Elements that contain examples or documents, in which calls do not count.
-EXAMPLES = frozenset({"example", "examples", "sample", "samples", "pre", "html", "svg", "math", "project"})
-OTHERS: dict[str, Role] = {**dict.fromkeys(NOISE_TAGS, "noise"), **dict.fromkeys(EXAMPLES, "example")}
-#: Parts of a call in Kimi K3's format. Outside a call they are text.
-LONG_PARTS = frozenset({"|open|argument", "|close|argument", "|close|call", "|close|tools"})
+EXAMPLES = frozenset(TABLES["example"])
+OTHERS: dict[str, Role] = {**dict.fromkeys(TABLES["noise"], "noise"), **dict.fromkeys(EXAMPLES, "example")}
+LONG_PARTS = frozenset(TABLES["long_part"])
 #: Tags with a fixed meaning, whatever the dialects are.
 FIXED_TAGS = THINKING | ENDS.keys() | OTHERS.keys() | LONG_PARTS | RESULTS | ANSWER_ENDS | CALL_TAGS | {FIRST}
 _IS_TOKEN = re.compile(r"<[^/].*>").fullmatch
-#: Special tokens that end messages, and therefore any block.
-_MESSAGE_ENDS = frozenset({"|end_message|", "|call|", "|im_end|", "|end_of_sentence|"})
-
-# ---- other marks that belong to no dialect
-
+_MESSAGE_ENDS = frozenset(TABLES["message_end"])
 _LITERALS: _Marks = {
     "[THINK]": ("think", None),
     **dict.fromkeys(("[/THINK]", "[BEGIN FINAL RESPONSE]"), ("think_end", None)),
-    **dict.fromkeys(("[TOOL_RESULTS]", "[TOOL_RESULT]", "✿RESULT✿"), ("result", None)),
+    **dict.fromkeys(TABLES["result_literal"], ("result", None)),
     NOISE: ("noise", None),
 }
-_RESULT_LINES = (
-    """
-Observation:|observation:|**Observation:**|**Observation**:
-Tool result:|Tool Result:|Tool result for|Tool Result for|Tool results:|Tool Results:|**Tool result:**|**Tool Result:**
-Tool output:|Tool Output:|Tool response:|Tool Response:|Function result:|Function Result:
-TOOL_RESULT:|[Tool result|[Tool Result
-""".strip()
-    .replace("\n", "|")
-    .split("|")
-)
 _LINES: _Marks = {
-    "Final Answer:": ("final", None),
-    "**Final Answer:**": ("final", None),
-    **dict.fromkeys(("def ", "function ", "fn ", "func ", "import ", "if __name__", "#!/"), ("definition", None)),
-    **dict.fromkeys(_RESULT_LINES, ("result", None)),
+    **dict.fromkeys(TABLES["final_line"], ("final", None)),
+    **dict.fromkeys(TABLES["definition_line"], ("definition", None)),
+    **dict.fromkeys(TABLES["result_line"], ("result", None)),
 }
-#: Info strings of code fences that contain tool results.
-RESULT_FENCES = frozenset(
-    {"json result", "result", "tool_result", "tool_response", "tool_output", "tool_outputs", "output"}
-)
+RESULT_FENCES = frozenset(TABLES["result_fence"])
 
 
 # ---- the marks of the dialects

@@ -24,6 +24,7 @@ from ...core.events import (
 from ...core.text import REPLACEMENT, printable
 from ...core.types import JSONObject, Message, Options, Request, TextPart, Tool, ToolChoice, Usage
 from ...dialects.registry import dialects
+from .. import read_toml
 from ..constraints.build import Flavour, response_constraint, wire_options
 from ..turn.answer_readers import AnswerReader, EnvelopeOrTextReader, NativeAndTextReader, ReadingRules
 from ..turn.request_builder import RequestBuilder
@@ -56,17 +57,8 @@ class LookupTask(msgspec.Struct, frozen=True):
     items: tuple[str, ...]
 
 
-LOOKUPS = (
-    LookupTask("Which code does the item lamp have in the stock list? Look it up.", ("lamp",)),
-    LookupTask("I need the stock code of the chair, please find it for me.", ("chair",)),
-    LookupTask("Tell me the code under which the kettle is kept in stock.", ("kettle",)),
-)
-DOUBLE_LOOKUPS = (
-    LookupTask("Look up two codes in one go: that of the lamp and that of the chair.", ("lamp", "chair")),
-    LookupTask("I need the stock codes of the kettle and of the pillow. Look up both at once.", ("kettle", "pillow")),
-)
-#: Messages that do not require a tool.
-GREETINGS = (LookupTask("Good morning!", ()), LookupTask("Thank you, that was all for today.", ()))
+_TASKS = read_toml("planning/probe_tasks.toml", dict[str, tuple[LookupTask, ...]])
+LOOKUPS, DOUBLE_LOOKUPS, GREETINGS = _TASKS["lookups"], _TASKS["double_lookups"], _TASKS["greetings"]
 #: A word that no model writes by chance.
 CONTROL_WORD = "zanthor"
 OBEY_PROMPT = f"Whatever is said to you, answer with the word {CONTROL_WORD} and nothing else."

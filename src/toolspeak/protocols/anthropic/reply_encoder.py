@@ -38,6 +38,7 @@ from ...core.types import (
 )
 from ...errors import NotKeptError, ToolspeakError
 from ..shared.fields import (
+    encode_plain,
     error_value,
     filled,
     http_status,
@@ -53,7 +54,6 @@ from ..shared.passthrough_bytes import Identity, PassthroughEncoder
 from ..shared.reply_encoder import FAILED_TURN, Events, Extra
 from . import blocks
 
-_encode = msgspec.json.Encoder().encode
 _TAIL = b"}}\n\n"
 
 
@@ -121,12 +121,12 @@ class ReplyEncoder(PassthroughEncoder):
     def encode(self, events: Sequence[Event]) -> bytes:
         if len(events) == 1 and type(only := events[0]) is TextDelta and self._text_head:
             text = only.text
-            return self._text_head + (_encode(text) if text.isascii() else to_line(text)) + _TAIL
+            return self._text_head + (encode_plain(text) if text.isascii() else to_line(text)) + _TAIL
         out: list[bytes] = []
         for event in events:
             if type(event) is TextDelta and self._text_head:
                 text = event.text
-                out += (self._text_head, _encode(text) if text.isascii() else to_line(text), _TAIL)
+                out += (self._text_head, encode_plain(text) if text.isascii() else to_line(text), _TAIL)
             elif not self._closed:
                 out.append(self._encode_event(event))
         return b"".join(out)

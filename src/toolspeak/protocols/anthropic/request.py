@@ -16,9 +16,8 @@ from ...errors import UsageError
 from ..shared import validation
 from ..shared.dropped_fields import dropped_field_notes, sendable_choice
 from ..shared.fields import filled, list_or_empty, object_or_empty, request_fields, to_wire, without
-from ..shared.request_parts import add_own_fields, copy_extra_fields
-from ..shared.resent_requests import ResentRequests
-from ..shared.resent_values import cached_tools
+from ..shared.request_parts import add_own_fields, copy_extra_fields, options_field
+from ..shared.resent_values import ResentRequests, cached_tools
 from .encoding_state import CACHE_CONTROL, PROTOCOL, EncodingContext
 from .messages import decode_messages, decode_system, encode_messages
 
@@ -179,14 +178,8 @@ decode_body = ResentRequests("messages", b'[{"role":"user"}]', decode_request, d
 def _options(fields: JSONObject, choice_extra: JSONObject) -> Options:
     extra = without(fields, *_REQUEST_FIELDS, _FORMAT_EXTRA)
     extra |= filled({_CHOICE: choice_extra})
-    return Options(
-        validation.int_field(fields.get("max_tokens"), "max_tokens"),
-        validation.number_field(fields.get("temperature"), "temperature"),
-        validation.number_field(fields.get("top_p"), "top_p"),
-        stop=validation.texts_field(fields.get("stop_sequences"), "stop_sequences"),
-        response_format=_format(fields, extra),
-        extra=extra,
-    )
+    names = ("max_tokens", "temperature", "top_p", "", "stop_sequences")
+    return options_field(fields, names, _format(fields, extra), extra)
 
 
 def _format(fields: JSONObject, extra: JSONObject) -> ResponseFormat | None:

@@ -9,13 +9,11 @@ from collections.abc import Iterator
 from ...core.events import Event, Failure, Finish, FinishReason, OpaqueSeen, ReasoningDelta, TextDelta, UsageSeen
 from ...core.types import JSONObject, JSONValue, Opaque, is_array, is_object
 from ..shared.fields import filled, read_json, shorten, text_or_empty, without
-from ..shared.framing import MAX_EVENT, FrameError
+from ..shared.framing import BOM, MAX_EVENT, FrameError
 from ..shared.passthrough_bytes import RawCapture
 from ..shared.reply_decoder import is_done
 from ..shared.unstreamed_calls import WholeCallDecoder
 from . import wire as gemini_wire
-
-_BOM = b"\xef\xbb\xbf"
 
 
 class ReplyDecoder(WholeCallDecoder):
@@ -53,7 +51,7 @@ class ReplyDecoder(WholeCallDecoder):
 
     def _sniff(self, data: bytes) -> bytes:
         data = super()._sniff(data)
-        if self._sniffed and data.removeprefix(_BOM).lstrip()[:1] == b"[":
+        if self._sniffed and data.removeprefix(BOM).lstrip()[:1] == b"[":
             self._array = ArrayDecoder()
         return data
 

@@ -7,19 +7,15 @@ byte templates.
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import filterfalse, groupby
 
-import msgspec
-
 from ...core.events import CallEvent, Event, Failure, FinishReason, OpaqueSeen, ReasoningDelta, Reply, TextDelta
 from ...core.types import JSONObject, Opaque, Request, ToolCall, Usage, is_object
 from ...errors import ToolspeakError, UpstreamError
-from ..shared.fields import error_value, filled, http_status, take_call_extra, to_line, to_wire, without
+from ..shared.fields import encode_plain, error_value, filled, http_status, take_call_extra, to_line, to_wire, without
 from ..shared.passthrough_bytes import PassthroughEncoder
 from ..shared.reply_encoder import FAILED_TURN, Events, Extra
 from ..shared.unstreamed_calls import WholeCalls
 from . import wire as gemini_wire
 from .wire import error_failure, error_object, finish_word, usage_to_wire
-
-_encode = msgspec.json.Encoder().encode
 
 
 class _ResponseParts:
@@ -145,7 +141,7 @@ class ReplyEncoder(PassthroughEncoder):
                 break
             if type(event) is TextDelta:
                 text = event.text
-                body = _encode(text) if text.isascii() else to_line(text)
+                body = encode_plain(text) if text.isascii() else to_line(text)
                 out.append(self._frame(self._text_head + body + self._text_tail))
             else:
                 out.append(self._encode_event(event))

@@ -14,10 +14,10 @@ from ...core.types import JSONObject, JSONValue, Note, Options, Request, Respons
 from ...errors import UsageError
 from ..shared.dropped_fields import foreign_media_notes, foreign_notes
 from ..shared.fields import filled, object_or_empty, request_fields, to_wire, without
-from ..shared.request_parts import add_own_fields, copy_extra_fields, option_fields
-from ..shared.resent_requests import ResentRequests
+from ..shared.request_parts import add_own_fields, copy_extra_fields, option_fields, options_field
+from ..shared.resent_values import ResentRequests
 from ..shared.unstreamed_calls import only_own_ids
-from ..shared.validation import int_field, number_field, object_field, text_field, texts_field
+from ..shared.validation import object_field, text_field
 from .messages import decode_contents, decode_system, encode_contents, is_sendable
 from .tools import TOOL_CONFIG, decode_choice, decode_tools, encode_choice, encode_tools, is_own, to_json_schema
 from .wire import PROTOCOL, normalize_fields
@@ -77,16 +77,7 @@ def decode_body(body: bytes, *, model: str = "", stream: bool = False) -> Reques
 def _options(config: JSONObject, extra: JSONObject) -> Options:
     form, rest = _response_format(without(config, *_CONFIG_FIELDS))
     extra |= filled({_CONFIG: rest})
-    return Options(
-        int_field(config.get("maxOutputTokens"), f"{_CONFIG}.maxOutputTokens"),
-        number_field(config.get("temperature"), f"{_CONFIG}.temperature"),
-        number_field(config.get("topP"), f"{_CONFIG}.topP"),
-        int_field(config.get("seed"), f"{_CONFIG}.seed"),
-        texts_field(config.get("stopSequences"), f"{_CONFIG}.stopSequences"),
-        int_field(config.get("candidateCount"), f"{_CONFIG}.candidateCount", positive=True) or 1,
-        form,
-        extra=extra,
-    )
+    return options_field(config, _CONFIG_FIELDS, form, extra, f"{_CONFIG}.")
 
 
 def _response_format(config: JSONObject) -> tuple[ResponseFormat | None, JSONObject]:

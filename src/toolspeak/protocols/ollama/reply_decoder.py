@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ...core.events import Event, Failure, Finish, FinishReason, OpaqueSeen, ReasoningDelta, TextDelta
 from ...core.types import JSONObject, Opaque, Usage, is_array, is_object
 from ..shared.fields import MAX_BODY, count, failure_from, list_or_empty, object_or_empty, read_json, shorten
-from ..shared.framing import NDJSONDecoder
+from ..shared.framing import BOM, NDJSONDecoder
 from ..shared.unstreamed_calls import WholeCallDecoder
 
 #: Kinds of opaque parts: generated images and timings.
@@ -18,7 +18,6 @@ _TIMES = ("total_duration", "load_duration", "prompt_eval_duration", "eval_durat
 _LOAD_NOTES = {"load": "model_loaded", "unload": "model_unloaded"}
 #: How much of a reply is stored for error messages.
 _HEAD_BYTES = 1000
-_BOM = b"\xef\xbb\xbf"
 
 
 class ReplyDecoder(WholeCallDecoder):
@@ -44,7 +43,7 @@ class ReplyDecoder(WholeCallDecoder):
     def close(self) -> list[Event]:
         for frame in self._lines.close():
             self._frame(frame)
-        body = bytes(self._body).removeprefix(_BOM)
+        body = bytes(self._body).removeprefix(BOM)
         if not self._over and not self._read and is_object(whole := read_json(body)):
             self._bad = 0
             self._line(whole, body)

@@ -7,18 +7,14 @@ byte templates.
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
-import msgspec
-
 from ...core.events import CallEvent, Event, Failure, FinishReason, OpaqueSeen, ReasoningDelta, Reply, TextDelta
 from ...core.types import JSONObject, JSONValue, Opaque, Request, ToolCall, Usage, is_array, is_object
 from ...errors import ToolspeakError
-from ..shared.fields import error_value, failure_from, filled, http_status, to_line, to_wire
+from ..shared.fields import encode_plain, error_value, failure_from, filled, http_status, to_line, to_wire
 from ..shared.passthrough_bytes import PassthroughEncoder
 from ..shared.reply_encoder import FAILED_TURN
 from ..shared.unstreamed_calls import WholeCalls
 from .reply_decoder import IMAGES, TIMINGS
-
-_encode = msgspec.json.Encoder().encode
 
 
 class ReplyEncoder(PassthroughEncoder):
@@ -46,7 +42,7 @@ class ReplyEncoder(PassthroughEncoder):
                 break
             if type(event) is TextDelta:
                 text = event.text
-                out += (self._text_head, _encode(text) if text.isascii() else to_line(text), self._text_tail)
+                out += (self._text_head, encode_plain(text) if text.isascii() else to_line(text), self._text_tail)
             else:
                 out.append(self._encode_event(event))
         return b"".join(out)

@@ -31,8 +31,7 @@ from ..shared import request_parts as parts_of
 from ..shared import validation
 from ..shared.dropped_fields import COMMON_TOOL_KINDS, all_parts, foreign_notes, sendable_choice
 from ..shared.fields import filled, object_or_empty, request_fields, to_wire, without
-from ..shared.resent_requests import ResentRequests
-from ..shared.resent_values import cached_tools
+from ..shared.resent_values import ResentRequests, cached_tools
 from ..shared.unstreamed_calls import CallIdAssigner, in_call_order, only_own_ids, wire_id
 
 PROTOCOL: Final = "ollama"
@@ -185,15 +184,8 @@ def _decode_options(fields: JSONObject) -> Options:
         limit = None
     extra |= filled({"options": rest})
     stop = options.get("stop")
-    return Options(
-        limit,
-        validation.number_field(options.get("temperature"), "options.temperature"),
-        validation.number_field(options.get("top_p"), "options.top_p"),
-        validation.int_field(options.get("seed"), "options.seed"),
-        validation.texts_field([stop] if isinstance(stop, str) else stop, "options.stop"),
-        response_format=_response_format(fields.get("format")),
-        extra=extra,
-    )
+    options = {**options, "num_predict": limit, "stop": [stop] if isinstance(stop, str) else stop}
+    return parts_of.options_field(options, _COMMON_OPTIONS, _response_format(fields.get("format")), extra, "options.")
 
 
 def _response_format(value: JSONValue) -> ResponseFormat | None:

@@ -27,7 +27,6 @@ from ...core.types import (
     ToolResult,
     is_object,
 )
-from ...errors import UsageError
 from ..shared.fields import filled, to_wire, without
 from ..shared.request_parts import (
     call_arguments,
@@ -40,6 +39,7 @@ from ..shared.request_parts import (
     is_opaque_only,
     merge_assistant_turns,
     part_field,
+    role_field,
 )
 from ..shared.validation import array_field, name_field, object_field, objects_field, text_field
 
@@ -93,10 +93,7 @@ class _LegacyCallIds:
 
 
 def _message(value: JSONObject, path: str, ids: _LegacyCallIds) -> Message:
-    name = text_field(value.get("role"), f"{path}.role")
-    role = _ROLES.get(name)
-    if role is None:
-        raise UsageError(f"invalid `{path}.role`: `{name}`", hint=f"use one of {', '.join(_ROLES)}")
+    role, name = role_field(value, path, _ROLES)
     if role == "tool":
         return Message("tool", results=(_result(value, path, ids),))
     calls, call_extras = _calls(value, path, ids)
@@ -138,13 +135,8 @@ def _calls(value: JSONObject, path: str, ids: _LegacyCallIds) -> tuple[tuple[Too
     if not listed and value.get("function_call") is not None:
         function = object_field(value["function_call"], f"{path}.function_call")
         listed = [{"id": ids.call(), "type": "function", "function": function}]
-    calls: list[ToolCall] = []
-    extras: JSONObject = {}
-    for item, where in objects_field(listed, f"{path}.tool_calls"):
-        call, rest = _call(item, where)
-        extras |= filled({str(len(calls)): rest})
-        calls.append(call)
-    return tuple(calls), extras
+    calls = [_call(item, where) for item, where in objects_field(listed, f"{path}.tool_calls")]
+    return tuple(call for call, _ in calls), filled({str(at): rest for at, (_, rest) in enumerate(calls)})
 
 
 def _call(value: JSONObject, path: str) -> tuple[ToolCall, JSONObject]:

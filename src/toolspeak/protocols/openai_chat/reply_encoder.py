@@ -5,8 +5,7 @@ Text deltas, the bulk of a stream, are written from byte templates.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
-
-import msgspec
+from itertools import chain
 
 from ...core.events import (
     CallArgs,
@@ -23,7 +22,7 @@ from ...core.events import (
     TextDelta,
 )
 from ...core.types import JSONObject, JSONValue, Note, Opaque, Request, ToolCall, Usage, is_array, is_object
-from ..shared.fields import filled, object_or_empty, take_call_extra, to_line, to_wire
+from ..shared.fields import encode_plain, filled, object_or_empty, take_call_extra, to_line, to_wire
 from ..shared.openai_errors import error_of
 from ..shared.passthrough_bytes import PassthroughEncoder
 from ..shared.reply_encoder import FAILED_TURN
@@ -33,7 +32,6 @@ from .messages import REASONING_FIELDS
 from .request import LEGACY
 from .whole_reply import encode_ordinary
 
-_encode = msgspec.json.Encoder().encode
 _DONE = b"data: [DONE]\n\n"
 
 
@@ -82,12 +80,12 @@ class ReplyEncoder(PassthroughEncoder):
         # Fast path: text deltas make up most of a stream.
         if len(events) == 1 and type(event := events[0]) is TextDelta and self._text_ready:
             text = event.text
-            return self._text_start + (_encode(text) if text.isascii() else to_line(text)) + self._text_end
+            return self._text_start + (encode_plain(text) if text.isascii() else to_line(text)) + self._text_end
         out: list[bytes] = []
         for event in events:
             if type(event) is TextDelta and self._text_ready:
                 text = event.text
-                out += (self._text_start, _encode(text) if text.isascii() else to_line(text), self._text_end)
+                out += (self._text_start, encode_plain(text) if text.isascii() else to_line(text), self._text_end)
             elif not self._closed:
                 out.append(self._other(event))
         return b"".join(out)
@@ -283,7 +281,7 @@ def encode_reply(
         message["function_call"] = calls[0]["function"]
     elif called:
         message["tool_calls"] = calls
-    message |= _opaque_fields(reply.opaque)
+    message |= _joined((part.kind, part.data) for part in reply.opaque if part.kind in OPAQUE_FIELDS)
     logprobs = _logprobs(reply.opaque) if _sends_logprobs(request) else None
     finish = _finish_reason(reply.finish_reason, called, legacy)
     choice: JSONObject = {"index": 0, "message": message, "logprobs": logprobs, "finish_reason": finish}
@@ -296,18 +294,14 @@ def encode_reply(
 
 
 def _logprobs(parts: Iterable[Opaque]) -> JSONObject | None:
-    merged: JSONObject = {}
-    for part in parts:
-        for name, piece in part.data.items() if part.kind == LOGPROBS and is_object(part.data) else ():
-            before: JSONValue = merged.get(name)
-            merged[name] = before + piece if is_array(before) and is_array(piece) else piece
-    return merged or None
+    pieces = (part.data.items() for part in parts if part.kind == LOGPROBS and is_object(part.data))
+    return _joined(chain.from_iterable(pieces)) or None
 
 
-def _opaque_fields(parts: Iterable[Opaque]) -> JSONObject:
-    fields: JSONObject = {}
-    for part in parts:
-        if part.kind in OPAQUE_FIELDS:
-            before: JSONValue = fields.get(part.kind)
-            fields[part.kind] = before + part.data if is_array(before) and is_array(part.data) else part.data
-    return fields
+def _joined(fields: Iterable[tuple[str, JSONValue]]) -> JSONObject:
+    """Return fields as an object. Lists with the same name are joined; of other values, the last one counts."""
+    joined: JSONObject = {}
+    for name, value in fields:
+        before: JSONValue = joined.get(name)
+        joined[name] = before + value if is_array(before) and is_array(value) else value
+    return joined

@@ -22,12 +22,15 @@ from ..shared import validation
 from ..shared.dropped_fields import COMMON_TOOL_KINDS, foreign_media_notes, foreign_notes, sendable_choice
 from ..shared.fields import filled, object_or_empty, request_fields, to_wire, without
 from ..shared.request_parts import (
+    FORMAT_NAME,
     add_own_fields,
     choice_mode,
     copy_extra_fields,
     custom_format,
     declared_tools,
+    format_field,
     option_fields,
+    options_field,
 )
 from ..shared.resent_values import cached_tools
 from .messages import PROTOCOL, decode_messages, encode_messages, is_sendable, moved_media_notes
@@ -36,9 +39,9 @@ from .messages import PROTOCOL, decode_messages, encode_messages, is_sendable, m
 LEGACY = "functions"
 
 _NEWER_LIMIT = "max_completion_tokens"
-#: Default name of a schema, because the API requires a name.
-_FORMAT_NAME = "reply"
 
+#: Fields of options, besides the limit.
+_OPTION_FIELDS = ("temperature", "top_p", "seed", "stop", "n")
 _REQUEST_FIELDS = (
     "model messages tools tool_choice parallel_tool_calls functions function_call stream max_tokens"
     " max_completion_tokens temperature top_p seed stop n response_format"
@@ -111,46 +114,20 @@ def _options(fields: JSONObject, legacy: bool) -> Options:
     extra = without(fields, *_REQUEST_FIELDS)
     if legacy:
         extra[LEGACY] = True
-    limit = validation.int_field(fields.get("max_tokens"), "max_tokens")
-    newer = validation.int_field(fields.get(_NEWER_LIMIT), _NEWER_LIMIT)
-    if newer is not None:
-        extra[_NEWER_LIMIT] = True
-    form, rest = _response_format(fields.get("response_format"))
+    limit = "max_tokens"
+    if validation.int_field(fields.get(_NEWER_LIMIT), _NEWER_LIMIT) is not None:
+        validation.int_field(fields.get(limit), limit)
+        limit = _NEWER_LIMIT
+        extra[limit] = True
+    raw, stop = fields.get("response_format"), fields.get("stop")
+    form, rest = (None, {}) if raw is None else _decode_format(raw)
     extra |= filled({"response_format": rest})
-    stop = fields.get("stop")
-    return Options(
-        limit if newer is None else newer,
-        validation.number_field(fields.get("temperature"), "temperature"),
-        validation.number_field(fields.get("top_p"), "top_p"),
-        validation.int_field(fields.get("seed"), "seed"),
-        validation.texts_field([stop] if isinstance(stop, str) else stop, "stop"),
-        validation.int_field(fields.get("n"), "n", positive=True) or 1,
-        form,
-        extra=extra,
-    )
+    listed = {**fields, "stop": [stop] if isinstance(stop, str) else stop}
+    return options_field(listed, (limit, *_OPTION_FIELDS), form, extra)
 
 
-def _response_format(value: JSONValue) -> tuple[ResponseFormat | None, JSONObject]:
-    """Return the response format and its extra fields. A format of an unknown type is returned as extra fields."""
-    if value is None:
-        return None, {}
-    form = validation.object_field(value, "response_format")
-    match form.get("type"):
-        case "text":
-            return None, {}
-        case "json_object":
-            # Some servers accept a schema with `json_object`.
-            return ResponseFormat(form.get("schema")), without(form, "type", "schema")
-        case "json_schema":
-            body = validation.object_field(form.get("json_schema"), "response_format.json_schema")
-            path = "response_format.json_schema"
-            strict = (
-                None if body.get("strict") is None else validation.bool_field(body["strict"], f"{path}.strict", False)
-            )
-            name = validation.text_field(body.get("name"), f"{path}.name") or _FORMAT_NAME
-            return ResponseFormat(body.get("schema"), name, strict), without(body, "schema", "name", "strict")
-        case _:
-            return None, form
+def _decode_format(value: JSONValue) -> tuple[ResponseFormat | None, JSONObject]:
+    return format_field(validation.object_field(value, "response_format"), "response_format", nested=True)
 
 
 def encode_request(request: Request) -> bytes:
@@ -166,7 +143,7 @@ def encode_fields(request: Request, custom: set[str], tools: JSONValue = None) -
     extra = options.extra if same_protocol else {}
     body = _encode_tools(request, custom, same_protocol, tools)
     limit = _NEWER_LIMIT if _NEWER_LIMIT in extra else "max_tokens"
-    body |= option_fields(options, (limit, "temperature", "top_p", "seed", "stop", "n"))
+    body |= option_fields(options, (limit, *_OPTION_FIELDS))
     if options.response_format is not None:
         body["response_format"] = _encode_format(options.response_format, extra.get("response_format", {}))
     elif "type" not in object_or_empty(extra.get("response_format")):  # the rest of a format that is not sent
@@ -248,7 +225,7 @@ def _encode_tool(tool: Tool, same_protocol: bool) -> JSONObject:
 def _encode_format(form: ResponseFormat, rest: JSONObject) -> JSONObject:
     if form.schema is None and not form.name:
         return {"type": "json_object", **rest}
-    body: JSONObject = {"name": form.name or _FORMAT_NAME, **rest}
+    body: JSONObject = {"name": form.name or FORMAT_NAME, **rest}
     if form.schema is not None:
         body["schema"] = form.schema
     if form.strict is not None:

@@ -11,13 +11,11 @@ import msgspec
 from ...core.bounded_cache import BoundedCache
 from ...core.parsing.tool_index import toolkit
 from ...core.types import JSONValue, Message, Request, TextPart, Tool
-from ..shared.fields import MAX_DEPTH, check_depth, has_unique_keys, parse_object
-from ..shared.resent_requests import ResentRequests, items_of
-from ..shared.resent_values import ResentValues
+from ..shared.fields import MAX_DEPTH, check_depth, encode_plain, has_unique_keys, parse_object
+from ..shared.resent_values import ResentRequests, ResentValues, items_of
 from .messages import PROTOCOL, decode_messages, encode_messages
 from .request import LEGACY, decode_request, decode_tools, encode_fields, encode_request, encode_tools, is_own
 
-_encode = msgspec.json.Encoder().encode
 _decode_messages = partial(decode_messages, path="messages")
 #: Role of the results of legacy function calls, whose ids depend on the messages before.
 _LEGACY_ROLE = "function"
@@ -40,7 +38,7 @@ _plain_message = msgspec.json.Decoder(_PlainMessage).decode
 def _message(data: bytes) -> Message | None:
     try:
         plain = _plain_message(data)
-        if plain.content and ((encoded := _encode(plain)) == data or has_unique_keys(data, encoded)):
+        if plain.content and ((encoded := encode_plain(plain)) == data or has_unique_keys(data, encoded)):
             return Message(plain.role, (TextPart(plain.content),))
     except msgspec.ValidationError:
         pass
@@ -56,9 +54,9 @@ def _message_wire(message: Message) -> bytes:
     role, part = message.role, message.parts[0] if len(message.parts) == 1 else None
     try:
         if type(part) is TextPart and role != "tool" and not part.extra and message == Message(role, message.parts):
-            return _encode(_PlainMessage(role, part.text))
+            return encode_plain(_PlainMessage(role, part.text))
         wires = encode_messages(Request("", (message,), protocol=PROTOCOL), frozenset())
-        return _encode(wires[0]) if len(wires) == 1 else b""
+        return encode_plain(wires[0]) if len(wires) == 1 else b""
     except (UnicodeEncodeError, TypeError, OverflowError):
         return b""
 
@@ -86,7 +84,7 @@ def encode_body(request: Request) -> bytes:
         return encode_request(request)
     wires = _messages.wires(request.messages)
     try:
-        model, fields = _encode(request.model), _fields_wire(request)
+        model, fields = encode_plain(request.model), _fields_wire(request)
     except (UnicodeEncodeError, TypeError, OverflowError):
         return encode_request(request)
     if not fields or not all(wires):
@@ -107,7 +105,7 @@ def _fields_wire(request: Request) -> bytes:
         return entry[1]
     if any(tool.kind == "custom" for tool in request.tools):
         return b""
-    fields = _encode(encode_fields(request, set(), _tools_wire(request.tools)))
+    fields = encode_plain(encode_fields(request, set(), _tools_wire(request.tools)))
     wire = b"," + fields[1:] if len(fields) > 2 else b"}"
     if len(wire) <= _MAX_FIELDS_BYTES:
         _field_wires.keep(key, (msgspec.structs.replace(request, messages=()), wire), 2 * len(wire))
@@ -120,4 +118,4 @@ def _tools_wire(tools: tuple[Tool, ...]) -> JSONValue:
 
 
 def _encoded_tools(tools: tuple[Tool, ...]) -> JSONValue:
-    return msgspec.Raw(_encode(encode_tools(tools, same_protocol=True)))
+    return msgspec.Raw(encode_plain(encode_tools(tools, same_protocol=True)))

@@ -13,7 +13,7 @@ import msgspec
 
 from ...core.events import CallArgs, CallEnd, CallStart, Event, Finish, OpaqueSeen, Reply, TextDelta, UsageSeen
 from ...core.types import MAX_TOKEN_COUNT, Opaque, ToolCall, Usage
-from ..shared.fields import MAX_BODY, to_wire
+from ..shared.fields import MAX_BODY, encode_plain, to_wire
 from .chunks import ANSWER
 
 _Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MAX_TOKEN_COUNT)]
@@ -141,7 +141,6 @@ def _metadata(reply: _Completion) -> Event:
     return OpaqueSeen(Opaque(ANSWER, {name: value for name, value in fields.items() if value is not None}))
 
 
-_encode = msgspec.json.Encoder().encode
 #: A complete reply and a call, with places for encoded values.
 _REPLY = (
     b'{"id":%b,"object":"chat.completion","created":%d,"model":%b,"choices":[{"index":0,"message":'
@@ -162,15 +161,15 @@ def encode_ordinary(reply: Reply, id: str, created: int, model: str) -> bytes | 
     usage = reply.usage
     counts = (usage.input_tokens, usage.output_tokens, usage.input_tokens + usage.output_tokens)
     try:
-        content = _encode(reply.text or (None if reply.calls else ""))
-        rest = b',"reasoning_content":' + _encode(reply.reasoning) if reply.reasoning else b""
+        content = encode_plain(reply.text or (None if reply.calls else ""))
+        rest = b',"reasoning_content":' + encode_plain(reply.reasoning) if reply.reasoning else b""
         if reply.calls:
             rest += b',"tool_calls":[%b]' % b",".join(map(_encode_call, reply.calls))
-        head = (_encode(id), created, _encode(model), content, rest, reason.encode())
+        head = (encode_plain(id), created, encode_plain(model), content, rest, reason.encode())
     except (UnicodeEncodeError, TypeError, OverflowError):  # half a character, for example
         return None
     return _REPLY % (*head, *counts, usage.cached_tokens, usage.reasoning_tokens)
 
 
 def _encode_call(call: ToolCall) -> bytes:
-    return _CALL % (_encode(call.id), _encode(call.name), _encode(to_wire(call.arguments).decode()))
+    return _CALL % (encode_plain(call.id), encode_plain(call.name), encode_plain(to_wire(call.arguments).decode()))

@@ -42,8 +42,9 @@ from ..shared.request_parts import (
     filename_field,
     is_from_protocol,
     part_field,
+    role_field,
 )
-from ..shared.resent_requests import items_of
+from ..shared.resent_values import items_of
 from ..shared.validation import name_field, objects_field, text_field
 from .call_assembler import ARGUMENT_FIELDS
 from .tools import PROTOCOL, ToolNames, flat_name
@@ -276,10 +277,7 @@ class _ItemDecoder:
         self._reset()
 
     def _message(self, item: JSONObject, path: str) -> None:
-        name = text_field(item.get("role"), f"{path}.role")
-        role = _ROLES.get(name)
-        if role is None:
-            raise UsageError(f"invalid `{path}.role`: `{name}`", hint=f"use one of {', '.join(_ROLES)}")
+        role, name = role_field(item, path, _ROLES)
         parts = decode_content(item.get("content"), f"{path}.content")
         extra = without(item, "type", "role", "content", ORDER)
         if role == "assistant":

@@ -22,14 +22,13 @@ from ...core.events import (
     TextDelta,
 )
 from ...core.types import JSONObject, JSONValue, Opaque, Request, Usage, is_object
-from ..shared.fields import filled, read_arguments, to_line, to_wire
+from ..shared.fields import encode_plain, filled, read_arguments, to_line, to_wire
 from ..shared.openai_errors import code_of, error_of
 from ..shared.reply_encoder import FAILED_TURN, BaseReplyEncoder, Events, Extra
 from .items import ANNOTATION, INSTRUCTIONS, ITEM, PHASE, PROTOCOL, RESPONSE, START
 from .request import encode_settings
 from .tools import ToolNames, tool_names
 
-_encode = msgspec.json.Encoder().encode
 #: The bytes between a text delta and its sequence number, and after the number.
 _LOGPROBS = b',"logprobs":[]'
 _BEFORE_NUMBER = _LOGPROBS + b',"sequence_number":'
@@ -269,8 +268,8 @@ class ReplyEncoder(BaseReplyEncoder):
                 live.append(text)
                 number = self._sequence
                 self._sequence = number + 1
-                payload = _encode(text) if text.isascii() else to_line(text)
-                out += (self._live_head, payload, _BEFORE_NUMBER, _encode(number), _END)
+                payload = encode_plain(text) if text.isascii() else to_line(text)
+                out += (self._live_head, payload, _BEFORE_NUMBER, encode_plain(number), _END)
             elif not self._closed:
                 out += self._other(event)
         return b"".join(out)

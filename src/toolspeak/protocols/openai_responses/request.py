@@ -24,14 +24,13 @@ from ...core.types import (
 from ...errors import UsageError
 from ..shared.dropped_fields import dropped_media_notes, foreign_notes, sendable_choice
 from ..shared.fields import ROUTING_FIELDS, filled, request_fields, to_wire, without
-from ..shared.request_parts import add_own_fields, option_fields
-from ..shared.resent_requests import ResentRequests
-from ..shared.validation import bool_field, int_field, number_field, object_field, text_field
+from ..shared.request_parts import FORMAT_NAME, add_own_fields, format_field, option_fields, options_field
+from ..shared.resent_values import ResentRequests
+from ..shared.validation import bool_field, object_field, text_field
 from .items import INSTRUCTIONS, PROTOCOL, decode_input, encode_items, is_item, split_input
 from .tools import decode_choice, decode_tools, encode_choice, encode_tools, is_own, own_tools, tool_names
 
-#: Default name of a schema, because the API requires a name.
-_FORMAT_NAME = "reply"
+_OPTION_FIELDS = ("max_output_tokens", "temperature", "top_p")
 _REQUEST_FIELDS = (
     "model input instructions tools tool_choice parallel_tool_calls stream max_output_tokens temperature top_p text"
 ).split()
@@ -82,13 +81,7 @@ def _options(fields: JSONObject, choice: ToolChoice, tools: tuple[Tool, ...]) ->
     choice_field = fields.get("tool_choice")
     if is_object(choice_field) and choice_field != encode_choice(choice, tool_names(tools)):
         extra["tool_choice"] = choice_field
-    return Options(
-        int_field(fields.get("max_output_tokens"), "max_output_tokens"),
-        number_field(fields.get("temperature"), "temperature"),
-        number_field(fields.get("top_p"), "top_p"),
-        response_format=form,
-        extra=extra,
-    )
+    return options_field(fields, _OPTION_FIELDS, form, extra)
 
 
 def _text(value: JSONValue) -> tuple[ResponseFormat | None, JSONObject]:
@@ -99,23 +92,8 @@ def _text(value: JSONValue) -> tuple[ResponseFormat | None, JSONObject]:
     rest = without(text, "format")
     if text.get("format") is None:
         return None, rest
-    form, format_extra = _format(object_field(text["format"], "text.format"))
+    form, format_extra = format_field(object_field(text["format"], "text.format"), "text.format", nested=False)
     return form, rest | filled({"format": format_extra})
-
-
-def _format(form: JSONObject) -> tuple[ResponseFormat | None, JSONObject]:
-    match form.get("type"):
-        case "text":
-            return None, {}
-        case "json_object":
-            return ResponseFormat(), without(form, "type")
-        case "json_schema":
-            path = "text.format"
-            strict = None if form.get("strict") is None else bool_field(form["strict"], f"{path}.strict", False)
-            name = text_field(form.get("name"), f"{path}.name") or _FORMAT_NAME
-            return ResponseFormat(form.get("schema"), name, strict), without(form, "type", "schema", "name", "strict")
-        case _:
-            return None, form
 
 
 def encode_request(request: Request) -> bytes:
@@ -186,7 +164,7 @@ def encode_settings(request: Request) -> JSONObject:
             fields["tool_choice"] = choice_field
         if not choice.parallel:
             fields["parallel_tool_calls"] = False
-    fields |= option_fields(options, ("max_output_tokens", "temperature", "top_p"))
+    fields |= option_fields(options, _OPTION_FIELDS)
     return fields | filled({"text": _encode_text(options.response_format, extra.get("text", {}))})
 
 
@@ -196,7 +174,7 @@ def _encode_text(form: ResponseFormat | None, extra: JSONObject) -> JSONObject:
         return extra if "type" in rest else without(extra, "format")
     if form.schema is None:  # unlike others, this protocol has no named format without a schema
         return {**extra, "format": {"type": "json_object", **rest}}
-    wire: JSONObject = {"type": "json_schema", "name": form.name or _FORMAT_NAME, "schema": form.schema}
+    wire: JSONObject = {"type": "json_schema", "name": form.name or FORMAT_NAME, "schema": form.schema}
     if form.strict is not None:
         wire["strict"] = form.strict
     return {**extra, "format": {**wire, **rest}}

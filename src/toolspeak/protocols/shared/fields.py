@@ -65,7 +65,8 @@ def take_call_extra(extras: list[JSONObject], identifier: str, name: str) -> JSO
     return {}
 
 
-_encode = msgspec.json.Encoder().encode
+#: Encodes a value of which JSON can express everything. `to_wire` encodes any value.
+encode_plain = msgspec.json.Encoder().encode
 
 #: Prefixes of `\u` escapes for printable ASCII characters. JSON never requires them, and they could hide a secret.
 ASCII_ESCAPES = tuple(b"\\u00%d" % digit for digit in range(2, 8))
@@ -136,7 +137,7 @@ def to_wire(value: JSONValue) -> bytes:
     Values of type `msgspec.Raw` are encoded already.
     """
     try:
-        return _encode(value)
+        return encode_plain(value)
     except (UnicodeEncodeError, TypeError, OverflowError):  # `json` also accepts subclasses of str
         try:
             return replace_surrogates(json.dumps(value, ensure_ascii=False, default=_decode_raw)).encode()
@@ -180,7 +181,7 @@ def _check_unique_keys(body: bytes, value: JSONValue) -> None:
     msgspec silently drops all but the last value, so the value is encoded again and compared with the body. Each check
     is slower and more accurate than the previous one; most bodies pass the first.
     """
-    encoded = _encode(value)
+    encoded = encode_plain(value)
     if encoded == body or msgspec.json.format(body, indent=-1) == encoded or _same_colon_count(body, encoded):
         return
     json.loads(body, object_pairs_hook=_reject_duplicate_keys, parse_int=str, parse_float=str, strict=False)

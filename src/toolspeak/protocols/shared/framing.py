@@ -14,7 +14,7 @@ import msgspec
 #: Maximum size of an event or line. Inline images need several megabytes; an endless line must not exhaust memory.
 MAX_EVENT = 16 * 1024 * 1024
 
-_BOM = b"\xef\xbb\xbf"
+BOM = b"\xef\xbb\xbf"
 _CR, _LF = 13, 10
 _END = b"\n\n"
 #: The bytes before and after the padding in a frame.
@@ -81,11 +81,11 @@ class _LineSplitter:
     def _begin(self, data: bytes) -> bytes:
         data = bytes(self._rest) + data
         self._rest.clear()
-        if len(data) < len(_BOM) and _BOM.startswith(data):
+        if len(data) < len(BOM) and BOM.startswith(data):
             self._rest += data
             return b""
         self._started = True
-        return data.removeprefix(_BOM)
+        return data.removeprefix(BOM)
 
     def close(self) -> bytes:
         rest = bytes(self._rest)

@@ -15,12 +15,11 @@ import msgspec
 from ...core.events import CallArgs, Event, Failure, FinishReason, Noted, ReasoningDelta, TextDelta, UsageSeen
 from ...core.types import JSONValue, Note, Usage
 from .fields import MAX_BODY, read_json, repair_json, shorten
-from .framing import Frame, FrameError, FrameTemplate, ServerEvent, SSEDecoder, join_strings
+from .framing import BOM, Frame, FrameError, FrameTemplate, ServerEvent, SSEDecoder, join_strings
 from .passthrough_bytes import RawCapture
 
 #: First bytes of a non-streamed reply and of a stream. If a reply starts with other bytes, the request decides.
 _BODY_STARTS, _STREAM_STARTS = b"{[<", b"deir:"
-_BOM = b"\xef\xbb\xbf"
 #: Number of bytes of a reply that are stored for error messages.
 _HEAD_BYTES = 1000
 #: Number of consecutive templates that may fail to match. After that, no further template is learned.
@@ -141,7 +140,7 @@ class BaseReplyDecoder(ABC):
         elif not self._over:
             body = bytes(self._body)
             if body.strip():
-                self._whole(body.removeprefix(_BOM))
+                self._whole(body.removeprefix(BOM))
             else:
                 self._fail(Failure("the upstream returned an empty reply", "truncated"))
         return self._drain()
@@ -202,8 +201,8 @@ class BaseReplyDecoder(ABC):
         """Detect from the first byte after white space whether the reply is a stream."""
         data = (self._head + data).lstrip()
         self._head = data[:_HEAD_BYTES]
-        first = data.removeprefix(_BOM).lstrip()[:1]
-        if not first or _BOM.startswith(data):
+        first = data.removeprefix(BOM).lstrip()[:1]
+        if not first or BOM.startswith(data):
             return b""
         self._sniffed = True
         self._stream = first in _STREAM_STARTS or (self._stream and first not in _BODY_STARTS)

@@ -15,6 +15,7 @@ from ...core.types import (
     Options,
     Part,
     Request,
+    ResponseFormat,
     Role,
     TextPart,
     Tool,
@@ -24,9 +25,11 @@ from ...core.types import (
     tools_from,
 )
 from ...errors import UsageError
+from . import validation
 from .fields import ROUTING_FIELDS, filled, read_arguments, without
-from .validation import array_field, name_field, object_field, objects_field, text_field
 
+#: Default name of a schema, because OpenAI's protocols require a name.
+FORMAT_NAME: Final = "reply"
 #: Field that contains the image detail level in OpenAI's protocols.
 DETAIL: Final = "detail"
 _NAMESPACE = "namespace"
@@ -34,14 +37,24 @@ _GRAMMAR = "grammar"
 _MAX_SHOWN_ARGUMENTS = 80
 #: Default order of a message: results (r), parts (p), calls (c).
 _DEFAULT_ORDER = "rpc"
+#: Number of the options that `option_fields` encodes.
+_OPTIONS = 6
 _Wire = TypeVar("_Wire")
+
+
+def role_field(value: JSONObject, path: str, roles: Mapping[str, Role]) -> tuple[Role, str]:
+    """Return the role of a message, and the name that the request uses for it."""
+    name = validation.text_field(value.get("role"), f"{path}.role")
+    if name not in roles:
+        raise UsageError(f"invalid `{path}.role`: `{name}`", hint=f"use one of {', '.join(roles)}")
+    return roles[name], name
 
 
 def content_field(content: JSONValue, path: str, decode_part: Callable[[JSONValue, str], Part]) -> tuple[Part, ...]:
     """Decode a `content` field, a string or a list, to parts. An empty string yields no parts."""
     if isinstance(content, str):
         return (TextPart(content),) if content else ()
-    return tuple(decode_part(part, f"{path}[{at}]") for at, part in enumerate(array_field(content, path)))
+    return tuple(decode_part(part, f"{path}[{at}]") for at, part in enumerate(validation.array_field(content, path)))
 
 
 def part_field(
@@ -50,10 +63,10 @@ def part_field(
     """Decode a part of a `content` field. `decode` gets the part, its type and its path if it is not a text."""
     if isinstance(value, str):  # some clients send lists of strings
         return TextPart(value)
-    part = object_field(value, path)
-    kind = text_field(part.get("type"), f"{path}.type")
+    part = validation.object_field(value, path)
+    kind = validation.text_field(part.get("type"), f"{path}.type")
     if kind in text_types:
-        return TextPart(text_field(part.get("text"), f"{path}.text"), without(part, "type", "text"))
+        return TextPart(validation.text_field(part.get("text"), f"{path}.text"), without(part, "type", "text"))
     return decode(part, kind, path)
 
 
@@ -159,6 +172,51 @@ def option_fields(options: Options, names: Sequence[str]) -> JSONObject:
     return {name: value for name, value in zip(names, values, strict=False) if value is not None}
 
 
+def options_field(
+    fields: JSONObject, names: Sequence[str], form: ResponseFormat | None, extra: JSONObject, path: str = ""
+) -> Options:
+    """Decode the options of a request. `names`: as in `option_fields`; an option without a name is not set.
+
+    `path`: where the fields are, for errors; empty for the top level.
+    """
+    places = [(fields.get(name) if name else None, f"{path}{name}") for name in names]
+    limit, temperature, top_p, seed, stop, n = places + [(None, "")] * (_OPTIONS - len(places))
+    return Options(
+        validation.int_field(*limit),
+        validation.number_field(*temperature),
+        validation.number_field(*top_p),
+        validation.int_field(*seed),
+        validation.texts_field(*stop),
+        validation.int_field(*n, positive=True) or 1,
+        form,
+        extra=extra,
+    )
+
+
+def format_field(form: JSONObject, path: str, nested: bool) -> tuple[ResponseFormat | None, JSONObject]:
+    """Return an OpenAI-style response format and its extra fields. A format of an unknown type is returned as those.
+
+    `nested`: whether a schema is in an object of its own, as in chat completions.
+    """
+    match form.get("type"):
+        case "text":
+            return None, {}
+        case "json_object" if nested:  # some servers accept a schema with `json_object`
+            return ResponseFormat(form.get("schema")), without(form, "type", "schema")
+        case "json_object":
+            return ResponseFormat(), without(form, "type")
+        case "json_schema":
+            path = f"{path}.json_schema" if nested else path
+            body = validation.object_field(form.get("json_schema"), path) if nested else without(form, "type")
+            strict = (
+                None if body.get("strict") is None else validation.bool_field(body["strict"], f"{path}.strict", False)
+            )
+            name = validation.text_field(body.get("name"), f"{path}.name") or FORMAT_NAME
+            return ResponseFormat(body.get("schema"), name, strict), without(body, "schema", "name", "strict")
+        case _:
+            return None, form
+
+
 def add_own_fields(body: JSONObject, options: Options) -> JSONObject:
     """Add the protocol-specific options (`own`) and the grammar to a request body. Objects are merged.
 
@@ -184,8 +242,8 @@ def _merge_value(existing: JSONValue, value: JSONValue) -> JSONValue:
 
 def declared_tools(value: JSONValue) -> Iterator[tuple[JSONObject, tuple[Tool, ...]]]:
     """Yield each declaration in OpenAI-style `tools` together with the tools that it defines."""
-    for declared, path in objects_field(value, "tools"):
-        if text_field(declared.get("type"), f"{path}.type") == _NAMESPACE:
+    for declared, path in validation.objects_field(value, "tools"):
+        if validation.text_field(declared.get("type"), f"{path}.type") == _NAMESPACE:
             _check_namespace(declared, path)
         elif declared.get("type", "") is None:
             declared = without(declared, "type")
@@ -198,7 +256,7 @@ def declared_tools(value: JSONValue) -> Iterator[tuple[JSONObject, tuple[Tool, .
 
 def choice_mode(value: JSONValue, path: str) -> Literal["auto", "none", "required"]:
     """Validate the mode of an OpenAI-style tool choice."""
-    match text_field(value, path):
+    match validation.text_field(value, path):
         case "auto" | "none" | "required" as mode:
             return mode
         case "any":
@@ -209,9 +267,9 @@ def choice_mode(value: JSONValue, path: str) -> Literal["auto", "none", "require
 
 
 def _check_namespace(declared: JSONObject, path: str) -> None:
-    name_field(declared, path)
-    for inner, where in objects_field(declared.get("tools"), f"{path}.tools"):
-        if text_field(inner.get("type"), f"{where}.type") == _NAMESPACE:
+    validation.name_field(declared, path)
+    for inner, where in validation.objects_field(declared.get("tools"), f"{path}.tools"):
+        if validation.text_field(inner.get("type"), f"{where}.type") == _NAMESPACE:
             raise UsageError(f"`{where}.type` is `{_NAMESPACE}`, but namespaces cannot be nested")
 
 
