@@ -28,31 +28,6 @@ Any other exception that leaves toolspeak is a bug: please report it.
 
 from typing import Protocol
 
-__all__ = [
-    "ConfigError",
-    "FormatError",
-    "ModelError",
-    "NoSessionError",
-    "NoStoreError",
-    "NotKeptError",
-    "SchemaError",
-    "SessionBusyError",
-    "StoreDamagedError",
-    "StoreError",
-    "StoreFullError",
-    "StoreReadOnlyError",
-    "ToolChoiceError",
-    "ToolDenied",
-    "ToolError",
-    "ToolSignal",
-    "ToolTimeout",
-    "ToolspeakError",
-    "UnknownDialectError",
-    "UpstreamError",
-    "UpstreamTimeout",
-    "UsageError",
-]
-
 
 class ToolspeakError(Exception):
     """Base class of all toolspeak errors.
@@ -252,3 +227,8 @@ class ToolDenied(ToolError):
 
 class ToolSignal(ToolspeakError):
     """Raised inside a tool to control the agent loop instead of returning a result."""
+
+
+__all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
+    name for name, value in sorted(globals().items()) if isinstance(value, type) and issubclass(value, Exception)
+]

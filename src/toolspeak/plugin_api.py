@@ -4,30 +4,6 @@ Names are loaded on first use, so a dialect does not import what only upstreams 
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from .core.parsing.arguments import to_json
-    from .core.parsing.dialect_interface import Opening
-    from .core.types import JSONObject, JSONValue
-    from .dialects.dialect import Dialect
-    from .dialects.rendering import between, fence, json_object, with_nonce
-    from .protocols.shared.reply_decoder import BaseReplyDecoder
-    from .upstreams.function import FunctionUpstream
-
-__all__ = [
-    "BaseReplyDecoder",
-    "Dialect",
-    "FunctionUpstream",
-    "JSONObject",
-    "JSONValue",
-    "Opening",
-    "between",
-    "fence",
-    "json_object",
-    "to_json",
-    "with_nonce",
-]
 
 _HOMES = {
     "core.parsing.arguments": "to_json",
@@ -38,6 +14,7 @@ _HOMES = {
     "protocols.shared.reply_decoder": "BaseReplyDecoder",
     "upstreams.function": "FunctionUpstream",
 }
+__all__ = [name for names in _HOMES.values() for name in names.split()]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> object:
