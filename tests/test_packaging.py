@@ -185,6 +185,47 @@ def test_each_documented_install_works_with_the_built_wheels(built: Path, tmp_pa
         assert shown.stdout.strip().endswith("0.1.0"), (name, shown.stderr)
 
 
+#: Uses the library, and imports the proxy.
+SMOKE = """
+import toolspeak as ts
+import toolspeak.server.app
+parsed = ts.parse('<tool_call>{"name": "ping", "arguments": {"n": 1,}}</tool_call>')
+assert [(call.name, call.arguments) for call in parsed.calls] == [("ping", {"n": 1})]
+tool = {"name": "ping", "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}}}
+reply = ts.Client(lambda messages: '<tool_call>{"name": "ping", "arguments": {"n": 2}}</tool_call>').chat("Go", [tool])
+print(reply.tool_calls[0].arguments["n"])
+"""
+
+
+def other_interpreters() -> list[str]:
+    """The other versions of Python that the package supports, as far as they are on this machine."""
+    names = re.findall(r"Python :: (3\.\d+)\"", (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    others = [name for name in names if name != f"{sys.version_info.major}.{sys.version_info.minor}"]
+    siblings = Path(sys.base_prefix).parent  # where version managers put them
+    found = [
+        shutil.which(f"python{name}", path=str(place))
+        for name in others
+        for place in (*(each / "bin" for each in sorted(siblings.glob(f"{name}*"))), "/usr/local/bin", "/usr/bin")
+    ]
+    return [each for each in found if each]
+
+
+@pytest.mark.requirement("K5")
+@only_at_full_size
+def test_the_wheel_works_with_the_other_interpreters_of_this_machine(built: Path, tmp_path: Path):
+    if not other_interpreters():
+        pytest.skip("no other supported version of Python is installed")
+    (wheel,) = built.glob("toolspeak-*.whl")
+    for number, interpreter in enumerate(other_interpreters()):
+        place = tmp_path / str(number)
+        subprocess.run([interpreter, "-m", "venv", place], check=True, timeout=120)
+        python = place / "bin" / "python"
+        install = [python, "-m", "pip", "install", "--quiet", "--no-compile", wheel]
+        subprocess.run(install, check=True, timeout=300, capture_output=True)
+        run = subprocess.run([python, "-c", SMOKE], capture_output=True, text=True, timeout=60, check=False)
+        assert run.stdout == "2\n", (interpreter, run.stderr)
+
+
 # ---- the service
 
 
