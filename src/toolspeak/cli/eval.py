@@ -24,7 +24,7 @@ from ..dialects.registry import dialect as dialect_named
 from ..engine.planning.strategy import Mode, Settings
 from ..evaluation.bfcl import CATEGORIES
 from ..evaluation.cases import EvalCase, Suite, choose
-from ..evaluation.report import EvalReport, chart, comparison_table, markdown, plain, rows_of
+from ..evaluation.report import EvalReport, comparison_table, markdown, plain, rows_of
 from ..evaluation.results_file import CaseResult, EvalSetting, ResultsFile, file_errors
 from ..evaluation.runner import EvalRun, Work
 from ..evaluation.statistics import ALL
@@ -276,7 +276,6 @@ def _write(folder: Path, report: EvalReport) -> None:
     pages = {
         "results.json": msgspec.json.format(msgspec.json.encode(plain(report)), indent=2).decode() + "\n",
         "results.md": markdown(report),
-        "results.svg": chart(report),
     }
     with file_errors(folder):
         for name, text in pages.items():
@@ -288,7 +287,7 @@ def _show(report: EvalReport, options: _EvalOptions) -> None:
         write_json(plain(report), indent=2)
         return
     print_answer(markdown(report).rstrip())
-    echo(f"Results saved to {options.out}: cases.jsonl, results.json, results.md, results.svg", err=True)
+    echo(f"Results saved to {options.out}: cases.jsonl, results.json, results.md", err=True)
 
 
 def _report_errors(journal: ResultsFile, work: Work, count: int) -> None:
