@@ -161,6 +161,13 @@ def test_an_unknown_setting_of_the_client_is_named():
         ts.Client(ts.Scripted(), modus="auto")  # type: ignore[call-arg]
 
 
+def test_a_misspelt_base_url_is_named_before_the_missing_key(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    arguments: dict[str, Any] = {"baseurl": "http://127.0.0.1:9000/v1"}
+    with pytest.raises(ts.UsageError, match=r"unknown argument `baseurl`.*did you mean `base_url`"):
+        ts.Client("openai:m", **arguments)
+
+
 def test_a_model_that_is_none_is_named():
     with pytest.raises(ts.UsageError, match="not a `int`"):
         ts.Client(7)  # type: ignore[arg-type]

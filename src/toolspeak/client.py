@@ -242,6 +242,7 @@ class AsyncClient:
         known: Capabilities | None = None,
         **settings: Unpack[SettingOptions],
     ) -> None:
+        _merge_settings(Settings(), **settings)  # a misspelt `base_url` is an error before its consequences are
         config = config if config is not None else load()
         own = checked_templates(templates)
         known = known or capabilities()
