@@ -107,6 +107,10 @@ REFUSED: dict[str, tuple[Dialect, str]] = {
         "its closing mark `]]` begins like another one",
     ),
     "not what it writes": (changed(style=between("[[STAR]]")), "cannot parse what it renders"),
+    "a grammar that fails": (
+        changed(grammar=lambda _: read("")),
+        "renders (the grammar of dialect `nova` raised ValueError)",
+    ),
     "accepts nothing that exists": (changed(accepts=frozenset({"x"})), "cannot parse what it renders"),
 }
 

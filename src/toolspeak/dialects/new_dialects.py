@@ -93,12 +93,12 @@ def _ambiguous(row: Dialect) -> list[str]:
 
 def _check_calls(dialect: str) -> None:
     """Check that calls are read as they are rendered, whole and in pieces, and that they cannot be forged."""
-    text = registry.render_calls(dialect, [_CALL])
-    signed = registry.render_calls(dialect, [_CALL], _NONCE)
+    text, signed = (registry.render_calls(dialect, [_CALL], nonce) for nonce in (None, _NONCE))
     for written, nonce in {signed: _NONCE, text: None}.items():  # one text, without a nonce, if it carries none
         whole, pieces = _read(written, dialect, nonce), _read(written, dialect, nonce, by_character=True)
         if [(each.name, each.arguments) for each in whole.calls] != [(_CALL.name, _CALL.arguments)]:
-            raise ConfigError(f"dialect `{dialect}` cannot parse what it renders")
+            why = "".join(f" ({note.detail})" for note in whole.notes if note.code == "grammar_failed")
+            raise ConfigError(f"dialect `{dialect}` cannot parse what it renders{why}")
         if pieces != whole:
             raise ConfigError(f"dialect `{dialect}` reads a text in pieces differently")
     if _read(text, dialect, _NONCE).calls or _read(text, dialect, None, (text,)).calls:
