@@ -193,7 +193,7 @@ def test_an_upstream_must_be_made_by_something(install: Install):
     install("broken", "X = 3", {"upstreams/bad": "X"})
     plugins = Plugins()
     assert plugins.upstream("bad") is None
-    assert notes(plugins) == ["plugin `bad` of `broken` was skipped: a int is not an upstream factory"]
+    assert notes(plugins) == ["plugin `bad` of `broken` was skipped: `int` is not an upstream factory"]
 
 
 @pytest.mark.parametrize(

@@ -182,9 +182,7 @@ class Plugins:
                     yield Plugin(point.group, point.name, name, version, point.value, self._allows(name)), point
 
     def _allows(self, distribution: str) -> bool:
-        if self._allow in ("all", "none"):
-            return self._allow == "all"
-        return _normalized(distribution) in self._names
+        return self._allow == "all" or (self._allow != "none" and _normalized(distribution) in self._names)
 
     def _allowed(self, group: Group) -> list[tuple[Plugin, EntryPoint]]:
         return [(plugin, point) for plugin, point in self.search() if plugin.group == group and plugin.allowed]
@@ -242,7 +240,7 @@ def _new_dialect(row: Any) -> Dialect:
     from .dialects.registry import Dialect
 
     if not isinstance(row, Dialect):
-        raise ConfigError(f"a {type(row).__name__} is not a dialect")
+        raise ConfigError(f"`{type(row).__name__}` is not a dialect")
     add_checked(row)
     return row
 
@@ -250,7 +248,7 @@ def _new_dialect(row: Any) -> Dialect:
 def _checked(plugin: Plugin, value: Any) -> Any:
     needed = {"toolspeak.upstreams": "an upstream factory", "toolspeak.commands": "a command"}.get(plugin.group)
     if needed and not callable(value):
-        raise ConfigError(f"a {type(value).__name__} is not {needed}")
+        raise ConfigError(f"`{type(value).__name__}` is not {needed}")
     if plugin.group == "toolspeak.protocols":
         add_protocol(plugin.name, value)
     return value
@@ -258,7 +256,7 @@ def _checked(plugin: Plugin, value: Any) -> Any:
 
 def _table(value: Any, plugin: Plugin) -> Table:
     if not isinstance(value, str | Mapping):
-        raise ConfigError(f"a {type(value).__name__} is not a table of profiles")
+        raise ConfigError(f"`{type(value).__name__}` is not a table of profiles")
     return read_table(cast("str | Mapping[str, Any]", value), f"the profiles of `{plugin.distribution}`")
 
 

@@ -129,11 +129,10 @@ def write_config(path: Path, text: str) -> None:
 
 
 def load_config(flags: Mapping[str, Any] | None = None) -> Config:
-    """Load the configuration and its plugins. Print their notes on stderr."""
+    """Load the configuration and its plugins. Print its notes on stderr; those of plugins are in the log."""
     config = load(flags)
-    plugins = plugins_for(config.load_plugins)
-    plugins.extend()
-    print_notes(note.detail for note in (*config.notes, *plugins.notes))
+    plugins_for(config.load_plugins).extend()
+    print_notes(note.detail for note in config.notes)
     return config
 
 
