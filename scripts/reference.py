@@ -21,6 +21,7 @@ import click
 import msgspec
 
 import toolspeak as ts
+from toolspeak import plugin_api
 from toolspeak.cli import main as cli
 from toolspeak.config.values import COLUMNS, HARMLESS, SECRETS
 from toolspeak.server import openapi
@@ -112,9 +113,8 @@ def _names_of(node: ast.stmt) -> set[str]:
 def source(module: str) -> Source:
     """Read a module, such as `toolspeak.client`."""
     stem = PACKAGE.parent.joinpath(*module.split("."))
-    path = stem / "__init__.pyi"
-    if not path.exists():
-        path = stem / "__init__.py" if stem.is_dir() else stem.with_suffix(".py")
+    paths = (stem / "__init__.pyi", stem / "__init__.py", stem.with_suffix(".pyi"), stem.with_suffix(".py"))
+    path = next(each for each in paths if each.exists())
     text = path.read_text(encoding="utf-8")
     lines = text.splitlines()
     return Source(module, ast.parse(text), _comments(lines), lines)
@@ -506,6 +506,12 @@ def integrations_page() -> str:
     return page("integrations", *parts)
 
 
+def plugin_api_page() -> str:
+    """The names of `toolspeak.plugin_api`. Those that are defined elsewhere are described here all the same."""
+    names = sorted(plugin_api.__all__, key=str.casefold)
+    return page("plugin_api", *(section(_resolved("toolspeak.plugin_api", name), name) for name in names))
+
+
 def errors_page() -> str:
     """The exceptions, and the statuses with which the proxy answers."""
     module = source("toolspeak.errors")
@@ -779,6 +785,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "python": python_page,
     "types": types_page,
     "integrations": integrations_page,
+    "plugin_api": plugin_api_page,
     "errors": errors_page,
     "cli": cli_page,
     "settings": settings_page,

@@ -18,6 +18,7 @@ import pytest
 
 import toolspeak as ts
 import toolspeak.errors
+import toolspeak.plugin_api
 import toolspeak.types
 from tests.cases import check_each
 
@@ -93,6 +94,12 @@ def test_every_integration_is_described():
     headings = _headings("integrations")
     assert {f"toolspeak.integrations.{name}" for name in modules} <= set(headings)
     assert {"ChatToolspeak", "register", "ToolspeakLLM", "wrap", "openai_client", "ToolspeakModel"} <= set(headings)
+
+
+def test_every_name_for_plugins_is_described_with_its_fields():
+    assert set(toolspeak.plugin_api.__all__) <= set(_headings("plugin_api"))
+    for kind in (toolspeak.plugin_api.Dialect, toolspeak.plugin_api.Opening):
+        assert set(kind.__struct_fields__) == _first_cells(_section("plugin_api", f"## `{kind.__name__}`"))
 
 
 def test_every_method_and_attribute_of_the_golden_file_is_described():
