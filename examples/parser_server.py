@@ -13,6 +13,7 @@ import json
 import sys
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import chain
 
 import toolspeak as ts
 
@@ -40,7 +41,7 @@ def complete(body: dict) -> dict:
 
 def stream(body: dict) -> Iterator[dict]:
     scanner, called = ts.Scanner(tools=body.get("tools")), False
-    for piece in [*generate(body["messages"]), None]:
+    for piece in chain(generate(body["messages"]), [None]):
         for event in scanner.close() if piece is None else scanner.feed(piece):
             match event:
                 case ts.TextDelta(text):
