@@ -94,7 +94,11 @@ REFUSED: dict[str, tuple[Dialect, str]] = {
     "a tag inside calls": (changed(separators=frozenset({"parameter"})), TAKEN),
     "an end that is a mark": (changed(literals={"[[NOVA]]": Opening("nova", ends=("<think>",))}), TAKEN),
     "a tag in brackets": (changed(tags={"<nova>": Opening("nova")}), "without brackets, as `nova`"),
-    "a taken literal": (changed(literals={"[TOOL_CALLS]": MARKED}), "begins like another one"),
+    "a taken literal": (
+        changed(literals={"[TOOL_CALLS]": MARKED}),
+        "another one, `[TOOL_CALLS]` of the dialect `mistral`",
+    ),
+    "a mark of reasoning": (changed(literals={"[THINK]": MARKED}), "begins like another one, `[THINK]`"),
     "a prefix of one": (changed(literals={"[TOOL": MARKED}), "begins like another one"),
     "a literal of words": (changed(literals={"nova:": MARKED}), "must begin with one of"),
     "a line that is a tag": (changed(lines={"<nova>": MARKED}), "a line cannot begin with"),

@@ -73,8 +73,10 @@ def _tag_problems(row: Dialect) -> Iterator[str]:
 def _text_problems(row: Dialect) -> Iterator[str]:
     tables = mark_tables()
     for mark in (*row.literals, *row.lines):
-        if any(mark.startswith(other) or other.startswith(mark) for other in (*tables.literals, *tables.lines)):
-            yield f"the mark `{mark}` begins like another one"
+        for other, (_, opening) in (*tables.literals.items(), *tables.lines.items()):
+            if mark.startswith(other) or other.startswith(mark):
+                owner = f"`{other}` of the dialect `{opening.dialect}`" if opening else f"`{other}`"
+                yield f"the mark `{mark}` begins like another one, {owner}"
     if any(mark[0] not in _LITERAL_FIRSTS for mark in row.literals):
         yield f"a literal must begin with one of {' '.join(_LITERAL_FIRSTS)}; use `tags`, `lines` or `fences` otherwise"
     if any(mark[0] in _NOT_LINE_FIRSTS for mark in row.lines):
