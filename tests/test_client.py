@@ -166,6 +166,8 @@ def test_a_misspelt_base_url_is_named_before_the_missing_key(monkeypatch: pytest
     arguments: dict[str, Any] = {"baseurl": "http://127.0.0.1:9000/v1"}
     with pytest.raises(ts.UsageError, match=r"unknown argument `baseurl`.*did you mean `base_url`"):
         ts.Client("openai:m", **arguments)
+    with pytest.raises(ts.UsageError, match=r"unknown argument `toolz` \(use one of model, base_url"):
+        ts.Client(ts.Scripted(), toolz=[])  # type: ignore[call-arg]
 
 
 def test_a_model_that_is_none_is_named():

@@ -420,7 +420,7 @@ def _seconds(timeout: float | None) -> float | None:
 def _merge_settings(settings: Settings, /, **changes: Any) -> Settings:
     for name in changes.keys() - SETTINGS:
         elsewhere = f"`{name}` is an argument of `chat` and `stream`" if name in TurnOptions.__annotations__ else ""
-        names = (*signature(AsyncClient.__init__).parameters, *SETTINGS)
+        names = (*list(signature(AsyncClient.__init__).parameters)[1:], *SETTINGS)
         raise UsageError(f"unknown argument `{name}`", hint=elsewhere or suggestion(name, names))
     return msgspec.structs.replace(settings, **changes) if changes else settings
 
