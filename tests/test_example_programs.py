@@ -166,7 +166,7 @@ def test_every_program_is_small_says_how_to_run_it_and_is_listed(path: Path):
     assert 20 <= len(text.splitlines()) <= 80
     assert f"    python examples/{path.name}" in text.split('"""')[1]
     assert f"({path.name})" in (EXAMPLES / "README.md").read_text(encoding="utf-8")
-    assert f"(../examples/{path.name})" in (ROOT / "docs" / "examples.md").read_text(encoding="utf-8")
+    assert f"/examples/{path.name})" in (ROOT / "docs" / "examples.md").read_text(encoding="utf-8")
     assert f'"{path.name}"' in Path(__file__).read_text(encoding="utf-8"), "test it below"
 
 
