@@ -57,7 +57,7 @@ def measure(model: str) -> None:
                 wrong.append(f"  {question} expected {expected}, got {calls or reply.text}")
     low, high = wilson(right, len(QUESTIONS))
     costs = f"{requests} requests, {time.monotonic() - start:.1f} s"
-    print(f"{model.strip(':')}: {right} of {len(QUESTIONS)} right (95 % interval {low:.0%} to {high:.0%}), {costs}")
+    print(f"{model.strip(':')}: {right} of {len(QUESTIONS)} right (95% interval {low:.0%} to {high:.0%}), {costs}")
     print("\n".join(wrong), end="\n" if wrong else "")
 
 

@@ -166,7 +166,7 @@ def test_every_program_is_small_says_how_to_run_it_and_is_listed(path: Path):
     assert 20 <= len(text.splitlines()) <= 80
     assert f"    python examples/{path.name}" in text.split('"""')[1]
     assert f"({path.name})" in (EXAMPLES / "README.md").read_text(encoding="utf-8")
-    assert f"(../examples/{path.name})" in (ROOT / "docs" / "examples.md").read_text(encoding="utf-8")
+    assert f"/examples/{path.name})" in (ROOT / "docs" / "examples.md").read_text(encoding="utf-8")
     assert f'"{path.name}"' in Path(__file__).read_text(encoding="utf-8"), "test it below"
 
 
@@ -239,7 +239,7 @@ def test_the_server_with_the_parser_gives_an_sdk_its_calls_whole_and_streamed(ho
 def test_the_better_of_two_models_and_the_baseline_are_told_apart(service: PlainService, home: Path, tmp_path: Path):
     names = ("openai:good", "openai:poor", "baseline")
     printed = run("compare_models.py", *names, env=library(service, home), cwd=tmp_path)
-    scores = re.findall(r"^(\S+): (\d of 6) right \(95 % interval (.+)\), \d+ requests", printed, re.MULTILINE)
+    scores = re.findall(r"^(\S+): (\d of 6) right \(95% interval (.+)\), \d+ requests", printed, re.MULTILINE)
     assert scores == [
         ("openai:good", "6 of 6", "61% to 100%"),
         ("openai:poor", "5 of 6", "44% to 97%"),

@@ -73,6 +73,8 @@ def test_a_number_has_its_noun_in_the_right_form():
     [
         ("moed", ["plan", "mode"], "", "did you mean `mode`?"),
         ("clok", ["clock", "cloak", "dice"], "", "did you mean `clock` or `cloak`?"),
+        ("--prot", ["--port", "--protocol", "--host"], "", "did you mean `--port`, `--protocol` or `--host`?"),
+        ("claud", ["codex", "claude-code"], "", "did you mean `claude-code`?"),
         ("xyz", ["plan", "mode"], "see the list", "see the list"),
         ("xyz", ["plan", "mode"], "", "use one of plan, mode"),
         ("xyz", [f"a{number}" for number in range(9)], "", "use one of a0, a1, a2, a3, a4, a5, a6, a7, ..."),

@@ -124,7 +124,7 @@ def test_axe_finds_nothing_serious(browser: Any, server: Served, axe: Path, sche
     assert violations(page, axe) == []
     page.goto(f"{server.url}/#/import")
     page.get_by_label("Request or answer").fill('<tool_call>{"name": "ping", "arguments": {}}</tool_call>')
-    page.get_by_role("button", name="Read", exact=True).click()
+    page.get_by_role("button", name="Analyse", exact=True).click()
     page.locator("mark.candidate-mark").wait_for()
     assert violations(page, axe) == []
     context.close()

@@ -55,7 +55,7 @@ def test_numbers_are_those_of_what_was_asked(dashboard: Any):
     choose(dashboard, "other-model")
     told = tiles(dashboard)
     assert told["Requests"] == ["4", "0 failed"]
-    assert told["Emulated"] == ["100 %", "of 3 with tools"]
+    assert told["Emulated"] == ["100%", "of 3 with tools"]
     assert told["Calls"] == ["2", "1 request without a call"]
     assert told["Retries"] == ["1", "1 refusal"]
     assert told["Repairs"][0] == "1"
@@ -74,7 +74,7 @@ def test_numbers_are_those_of_what_was_asked(dashboard: Any):
 def test_success_is_told_with_and_without_help(dashboard: Any):
     choose(dashboard, "other-model")
     rows = dashboard.locator(".success-row").all_inner_texts()
-    assert [row.split("\n")[:2] for row in rows] == [["Model's first answer", "33 %"], ["With toolspeak", "100 %"]]
+    assert [row.split("\n")[:2] for row in rows] == [["Model's first answer", "33%"], ["With toolspeak", "100%"]]
     dashboard.get_by_text("What is counted?").click()
     dashboard.get_by_text("its prompt asks for the calls").wait_for()
 
@@ -132,7 +132,7 @@ def test_any_range_can_be_chosen(dashboard: Any):
     dashboard.get_by_label("Period").select_option("Custom range")
     dashboard.locator(".success").wait_for()
     dashboard.get_by_role("textbox", name="To", exact=True).fill("2020-01-02T00:00")
-    dashboard.get_by_text("The beginning must be before the end.").wait_for()
+    dashboard.get_by_text("The start must be before the end.").wait_for()
     dashboard.get_by_role("textbox", name="From", exact=True).fill("2020-01-01T00:00")
     dashboard.get_by_text("No requests in this period.").wait_for()
 

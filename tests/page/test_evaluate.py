@@ -98,9 +98,9 @@ def test_a_run_fills_the_grid_and_each_cell_opens_to_expected_and_got(evaluate: 
     assert states(evaluate) == ["wrong", "right", "wrong", "wrong", "wrong", "right", "right", "right"]
     summary = evaluate.get_by_role("region", name="Summary")
     assert "1 of 4" in summary.inner_text() and "3 of 4" in summary.inner_text()
-    assert "30 % to 95 %" in summary.inner_text()
+    assert "30% to 95%" in summary.inner_text()
     label = evaluate.locator(".success-plot svg").get_attribute("aria-label")
-    assert "Raw 25 % in" in label and "Automatic 75 % in" in label
+    assert "Raw 25% in" in label and "Automatic 75% in" in label
     evaluate.get_by_role("button", name="simple_2, Automatic: wrong").click()
     detail = evaluate.locator(".cell-detail")
     detail.get_by_text('get_weather(city: "Bergen" or "BERGEN")').wait_for()
@@ -226,7 +226,7 @@ def test_a_case_of_import_is_evaluated_at_once(page: Any, server: Served):
         "tools": [{"type": "function", "function": {"name": "get_weather", **WEATHER}}],
     }
     page.get_by_label("Request or answer").fill(json.dumps(request))
-    page.get_by_role("button", name="Read", exact=True).click()
+    page.get_by_role("button", name="Analyse", exact=True).click()
     page.get_by_role("button", name="Evaluate", exact=True).click()
     page.get_by_text("1 case × 2 settings = 2 answers").wait_for()
     page.get_by_role("button", name="Run", exact=True).click()

@@ -52,7 +52,7 @@ def test_a_model_says_how_it_is_used_and_leads_to_other_views(page: Any, server:
     page.goto(f"{server.url}/#/models")
     card = page.locator(".model").filter(has_text="other-model")
     card.get_by_text("succeeded").wait_for()
-    assert "100 % succeeded" in card.inner_text() and "with tools but without a call" in card.inner_text()
+    assert "100% succeeded" in card.inner_text() and "with tools but without a call" in card.inner_text()
     assert "scripted" in card.locator("p.small").first.inner_text()
     views = card.get_by_role("navigation", name="Views of other-model")
     views.get_by_role("link", name="Requests").click()
@@ -72,7 +72,7 @@ def test_results_of_an_evaluation_become_a_chart(page: Any, server: Served, tmp_
     page.get_by_label("Open results.json").set_input_files(str(file))
     chart = page.locator("figure.chart svg")
     chart.wait_for()
-    assert chart.get_attribute("aria-label") == "force inline: all 80 %, simple 40 %"
+    assert chart.get_attribute("aria-label") == "force inline: all 80%, simple 40%"
     bars = chart.locator("rect.bar")
     widths = [float(bars.nth(index).get_attribute("width")) for index in range(2)]
     assert widths[0] == pytest.approx(2 * widths[1])

@@ -286,7 +286,7 @@ def test_the_playground_compares_and_measures(start: Any):
     start.get_by_role("button", name="Run 10 times").click()
     start.locator(".slot").first.get_by_text("0 of 10", exact=True).wait_for()
     start.locator(".slot").nth(1).get_by_text("10 of 10", exact=True).wait_for()
-    assert "95 % interval 72 % to 100 %" in start.locator(".slot").nth(1).inner_text()
+    assert "95% interval 72% to 100%" in start.locator(".slot").nth(1).inner_text()
     asked_texts = [message.text for request in start.served.script.asked for message in request.messages]
     assert any("get_weather" in text for text in asked_texts)
     start.get_by_role("button", name="Remove this column").first.click()
@@ -299,7 +299,7 @@ def test_an_imported_request_is_explained_and_becomes_a_test_case(start: Any, tm
     start.goto(f"{start.served.url}/#/import")
     start.get_by_label("Request or answer").fill(CURL)
     start.get_by_label("The model's answer").fill(ANSWER)
-    start.get_by_role("button", name="Read", exact=True).click()
+    start.get_by_role("button", name="Analyse", exact=True).click()
     start.get_by_text("a curl command (OpenAI Chat)").wait_for()
     assert "It's late. What time is it?" in start.get_by_role("region", name="Request", exact=True).inner_text()
     assert 'With policy = "eager", toolspeak reads 1 call' in start.locator(".notice.good").inner_text()
@@ -371,7 +371,7 @@ HAR = {
 def test_whatever_is_pasted_is_recognised(page: Any, server: Served, pasted: str, recognised: str, verdict: str):
     page.goto(f"{server.url}/#/import")
     page.get_by_label("Request or answer").fill(pasted)
-    page.get_by_role("button", name="Read", exact=True).click()
+    page.get_by_role("button", name="Analyse", exact=True).click()
     if recognised:
         page.get_by_text(recognised).wait_for()
     page.locator(".notice").get_by_text(verdict).first.wait_for()

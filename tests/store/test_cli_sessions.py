@@ -83,7 +83,7 @@ def test_where_nobody_has_named_a_store_and_nothing_is_kept_yet_nothing_is_liste
     monkeypatch.delenv("TOOLSPEAK_STORE")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     listed = invoke("list")
-    assert (listed.exit_code, listed.output) == (0, "")
+    assert (listed.exit_code, listed.output) == (0, "No sessions yet. Start one with: toolspeak chat\n")
     assert "there is no session `x`" in invoke("show", "x").output
     assert list(tmp_path.iterdir()) == []
 

@@ -61,7 +61,7 @@ def find(config: Config, identifier: str) -> FoundRequest:
             return FoundRequest(recording, server)
     recording = _from_store(config, identifier)
     if recording is None:
-        hint = "servers keep only the latest requests in memory; set `record = store` to keep all"
+        hint = 'servers keep only the latest requests in memory; set `record = "store"` to keep all'
         servers = counted(running, "running server") if running else "no server is running"
         raise CliError(f"request `{safe(identifier)[:80]}` not found ({servers}; the store was searched)", hint=hint)
     return FoundRequest(recording)

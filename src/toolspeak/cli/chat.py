@@ -93,7 +93,7 @@ async def _chat(session: str, options: CommandOptions) -> bool:
                 print_error(str(error.args[0]), error.hint)
                 failed = True
         if chat.session and kit.is_persistent:
-            echo(f"Resume: toolspeak chat --session {chat.session}", err=True)
+            click.echo(f"Resume: toolspeak chat --session {chat.session}", err=True)
         if reading is not None:
             reading.cancel()
     return failed and not terminal

@@ -15,6 +15,7 @@ from itertools import product
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+import click
 import msgspec
 
 from ..client import AsyncClient
@@ -97,7 +98,7 @@ class _Column(msgspec.Struct, frozen=True):
         if len(self.answers) > 1:
             low, high = facts["interval"]
             rate = f"{self.successes} of {len(self.answers)} runs made a call"
-            lines.append((f"{rate} (95 % interval {low:.0%} to {high:.0%})", "bold"))
+            lines.append((f"{rate} (95% interval {low:.0%} to {high:.0%})", "bold"))
         return Text.assemble(*((clean(f"{line}\n"), style) for line, style in lines))
 
 
@@ -195,8 +196,8 @@ def try_command(url: str, model: str, prompt: str, key_env: str) -> None:
         raw, helped = asyncio.run(_try(_Comparison(prompt), address, name, key))
     echo(f"{clean(name)} at {address.base_url}: {clean(prompt)}\n")
     _print([raw, helped])
-    place = f"--upstream {address.base_url} --model {address.provider}:{clean(name)}"
-    echo(f"\nUse it: toolspeak serve {place}" if helped.successes else f"\nFind out why: toolspeak doctor {place}")
+    advice = "Use it: toolspeak serve" if helped.successes else "Find out why: toolspeak doctor"
+    click.echo(f"\n{advice} --upstream {address.base_url} --model {address.provider}:{clean(name)}")
     sys.exit(not helped.successes)
 
 

@@ -55,7 +55,7 @@ async def _run_task(task: str, session: str, as_json: bool, options: CommandOpti
         echo(_refused_text(refused, yes, foreign), err=True)
     resumable = result.status == "interrupted" or (result.status == "failed" and result.rounds)
     if resumable and persistent:
-        echo(f"Resume: toolspeak run --session {result.session}", err=True)
+        click.echo(f"Resume: toolspeak run --session {result.session}", err=True)
     return result
 
 
@@ -119,16 +119,15 @@ def _refused_text(decisions: Sequence[ApprovalDecision], yes: bool, foreign: fro
     """Describe the refused calls and how to allow them. `foreign` tools are those that --yes does not cover."""
     names = ", ".join(dict.fromkeys(clean(decision.name) for decision in decisions))
     undecided = [decision for decision in decisions if not decision.firm]
-    ways: list[str] = []
-    if not yes and any(decision.name not in foreign for decision in undecided):
-        ways.append("--yes allows calls inside the sandbox")
+    covered = not yes and any(decision.name not in foreign for decision in undecided)
+    ways = ["--yes allows calls inside the sandbox"] * covered
     if undecided:
         late = any(decision.tainted for decision in undecided)
         ways.append("--allow does not apply after tool results" if late else "--allow RULE allows such calls")
     if yes or len(undecided) < len(decisions) or not ways:
         ways.append("run in a terminal to be asked")
     count = counted(len(decisions), "call was", "calls were")
-    return f"{count} refused, because there is no terminal to ask for approval ({names}): {', '.join(ways)}"
+    return f"{count} refused, because there is no terminal to ask for approval ({names}): {'; '.join(ways)}"
 
 
 def _json(event: AgentEvent) -> None:

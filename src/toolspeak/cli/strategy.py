@@ -36,7 +36,7 @@ def command(model: str, base_url: str, as_json: bool, **flags: Any) -> None:
     if use.summary():
         rows["use"] = use.summary()
     if profile.measured:
-        rows["measured"] = ", ".join(f"{test} {share:g} %" for test, share in profile.measured.items())
+        rows["measured"] = ", ".join(f"{test} {share:g}%" for test, share in profile.measured.items())
     if choice.warning:
         rows["warning"] = choice.warning
     for name, value in rows.items():

@@ -29,7 +29,7 @@ _SEQUENCE = re.compile(
 #: Most common words of up to this many letters are a single token.
 _LETTERS_PER_TOKEN = 6
 _MAX_COMPARED_CHARS = 60  # comparing names takes quadratic time
-_SIMILARITY = 0.65  # minimum similarity of a suggested name, from 0 to 1
+_SIMILARITY = 0.6  # minimum similarity of a suggested name, from 0 to 1
 _MAX_NAMES = 8  # maximum number of valid names that a suggestion lists
 
 
@@ -92,6 +92,6 @@ def suggestion(name: str, valid_names: Iterable[str], otherwise: str = "") -> st
 
     names = list(dict.fromkeys(valid_names))
     if near := get_close_matches(name[:_MAX_COMPARED_CHARS], names, 3, _SIMILARITY):
-        return f"did you mean {' or '.join(f'`{each}`' for each in near)}?"
+        return f"did you mean {' or '.join(f'`{each}`' for each in near).replace(' or ', ', ', len(near) - 2)}?"
     more = ["..."] * (len(names) > _MAX_NAMES)
     return otherwise or f"use one of {', '.join([*names[:_MAX_NAMES], *more])}"

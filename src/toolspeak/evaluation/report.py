@@ -1,4 +1,4 @@
-"""Reports of an evaluation: JSON, and Markdown tables with 95 % confidence intervals. No I/O."""
+"""Reports of an evaluation: JSON, and Markdown tables with 95% confidence intervals. No I/O."""
 
 from collections.abc import Iterable, Sequence
 
@@ -48,9 +48,9 @@ def markdown(report: EvalReport) -> str:
         "",
         f"Suite {report.suite} ({cell(report.suite_version)}), seed {report.seed}, toolspeak {report.toolspeak}, "
         f"{report.when}.",
-        "The intervals are 95 % Wilson score intervals. Cases that ended in an error count as wrong.",
+        "The intervals are 95% Wilson score intervals. Cases that ended in an error count as wrong.",
         "",
-        "| setting | category | right | 95 % interval | errors | requests | retries | tokens in / out | median s |",
+        "| setting | category | right | 95% interval | errors | requests | retries | tokens in / out | median s |",
         "| --- | --- | ---: | --- | ---: | ---: | ---: | ---: | ---: |",
     ]
     for row in report.rows:

@@ -314,7 +314,7 @@ def _readable(key: SessionKey) -> Generator[None]:
 
 def _title(text: str) -> str:
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    return printable(line[:_MAX_TITLE_CHARS], " ").strip()
+    return printable(f"{line[: _MAX_TITLE_CHARS - 1].rstrip()}…" if line[_MAX_TITLE_CHARS:] else line, " ").strip()
 
 
 def _session(key: SessionKey) -> tuple[sa.ColumnElement[bool], ...]:

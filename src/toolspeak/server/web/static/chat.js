@@ -144,7 +144,7 @@ export function makeChat(about) {
   }
 
   function showTitle() {
-    const name = list.title(saver.session) || conversation.exchanges[0]?.question.slice(0, 80) || "New chat";
+    const name = list.title(saver.session) || conversation.exchanges[0]?.question.replace(/^(.{79}).{2,}$/s, "$1…") || "New chat";
     setChildren(title, name);
     if (element.isConnected) document.title = `${name} · toolspeak`;
   }

@@ -95,7 +95,7 @@ export function makeDashboard() {
   const poller = makePoller(
     async (signal) => {
       const [from, to] = chosenRange();
-      if (!(from < to)) return setChildren(content, h("p", { class: "notice warn", role: "alert" }, "The beginning must be before the end."));
+      if (!(from < to)) return setChildren(content, h("p", { class: "notice warn", role: "alert" }, "The start must be before the end."));
       const query = new URLSearchParams({ since: String(from), until: String(to), ...choice() });
       /** @type {Statistics} */
       const statistics = await fetchJson(`toolspeak/statistics?${query}`, { signal });
@@ -254,8 +254,8 @@ const time = (seconds) => (seconds === null ? "–" : duration(Number(seconds.to
 function drawTiles({ requests = 0, errors = 0, disconnected = 0, retries = 0, refusals = 0, repairs = 0, calls = 0, no_call = 0, native = 0, emulated = 0, added = 0, input_tokens = 0, output_tokens = 0, total = {}, first_token = {} }) {
   const tiles = [
     ["Requests", compact(requests), [`${compact(errors)} failed`, disconnected && `${compact(disconnected)} disconnected`].filter(Boolean).join(", ")],
-    ["Latency", time(percentile(total, 0.5)), `median; 95 % within ${time(percentile(total, 0.95))}`],
-    ["First token", time(percentile(first_token, 0.5)), `median; 95 % within ${time(percentile(first_token, 0.95))}`],
+    ["Latency", time(percentile(total, 0.5)), `median; 95% within ${time(percentile(total, 0.95))}`],
+    ["First token", time(percentile(first_token, 0.5)), `median; 95% within ${time(percentile(first_token, 0.95))}`],
     ["Emulated", native + emulated ? percent(emulated / (native + emulated)) : "–", `of ${compact(native + emulated)} with tools`],
     ["Calls", compact(calls), `${plural(no_call, "request")} without a call`],
     ["Retries", compact(retries), plural(refusals, "refusal")],
@@ -302,8 +302,8 @@ function drawCharts(statistics, choice) {
       format: compact,
       series: [of("emulated", "series-1", "emulated"), of("native", "series-2", "native"), of("without tools", "series-3", ({ requests = 0, emulated = 0, native = 0 }) => requests - emulated - native)],
     }),
-    drawChart({ title: "Latency", ...common, format: duration, layered: true, series: [of("median", "series-1", share("total", 0.5)), of("95 % within", "series-2", share("total", 0.95))] }),
-    drawChart({ title: "Time to the first token", ...common, format: duration, layered: true, series: [of("median", "series-1", share("first_token", 0.5)), of("95 % within", "series-2", share("first_token", 0.95))] }),
+    drawChart({ title: "Latency", ...common, format: duration, layered: true, series: [of("median", "series-1", share("total", 0.5)), of("95% within", "series-2", share("total", 0.95))] }),
+    drawChart({ title: "Time to the first token", ...common, format: duration, layered: true, series: [of("median", "series-1", share("first_token", 0.5)), of("95% within", "series-2", share("first_token", 0.95))] }),
     drawChart({ title: "Errors", ...common, format: compact, series: [of("failed", "series-4", "errors", "status:error"), of("client disconnected", "series-3", "disconnected", "status:disconnected")] }),
     drawChart({ title: "Corrections", ...common, format: compact, series: [of("repairs", "series-1", "repairs", "status:repair"), of("retries", "series-2", "retries", "status:retry"), of("refusals", "series-4", "refusals")] }),
     drawChart({ title: "Tokens", ...common, format: compact, series: [of("input", "series-3", "input_tokens"), of("output", "series-1", "output_tokens")] }),
@@ -323,7 +323,7 @@ const shortDay = (seconds) => new Date(seconds * 1000).toLocaleDateString(undefi
 function drawList(statistics, dimension, title) {
   const rows = Object.entries(statistics.groups[dimension] ?? {}).sort(([, one], [, two]) => (two.requests ?? 0) - (one.requests ?? 0));
   const most = rows[0]?.[1].requests ?? 1;
-  const columns = ["Requests", "First answer", "With toolspeak", "Median", "95 % within", "First token", "Failed", "Tokens"];
+  const columns = ["Requests", "First answer", "With toolspeak", "Median", "95% within", "First token", "Failed", "Tokens"];
   const head = h("tr", {}, h("th", { scope: "col" }, `${dimension[0].toUpperCase()}${dimension.slice(1)}`), columns.map((each) => h("th", { scope: "col", class: "number" }, each)));
   return h(
     "section",

@@ -1,5 +1,5 @@
 // @ts-check
-/** Charts of an evaluation: success against latency, and a bar for each setting and category, with 95 % intervals. */
+/** Charts of an evaluation: success against latency, and a bar for each setting and category, with 95% intervals. */
 
 import { ceiling } from "./chart.js";
 import { responsive, h, s } from "./dom.js";
@@ -63,7 +63,7 @@ export function drawSuccess(rows) {
 
 /** @param {{name: string, score: Score}[]} points */
 function drawTable(points) {
-  const head = h("tr", {}, ["Setting", "Right", "95 % interval", "Errors", "Median", "Output tokens"].map((name, index) => h("th", { scope: "col", class: index ? "number" : null }, name)));
+  const head = h("tr", {}, ["Setting", "Right", "95% interval", "Errors", "Median", "Output tokens"].map((name, index) => h("th", { scope: "col", class: index ? "number" : null }, name)));
   const rows = points.map(({ name, score }) => {
     const values = [`${score.correct} of ${score.cases}`, `${percent(score.low)} to ${percent(score.high)}`, String(score.errors), duration(score.median_seconds ?? 0), compact(score.output_tokens ?? 0)];
     return h("tr", {}, h("th", { scope: "row" }, name), values.map((value) => h("td", { class: "number" }, value)));

@@ -19,8 +19,8 @@ export const day = (seconds) => DAY.format(seconds * 1000);
 /** @param {number} number */
 export const compact = (number) => COMPACT.format(number);
 
-/** @param {number} share between 0 and 1; only 1 itself is 100 %, and only 0 itself is 0 % */
-export const percent = (share) => (share > 0.99 && share < 1 ? `${Math.min(99.9, Math.round(share * 1000) / 10)} %` : share > 0 && share < 0.005 ? "< 1 %" : `${Math.round(share * 100)} %`);
+/** @param {number} share between 0 and 1; only 1 itself is 100%, and only 0 itself is 0% */
+export const percent = (share) => (share > 0.99 && share < 1 ? `${Math.min(99.9, Math.round(share * 1000) / 10)}%` : share > 0 && share < 0.005 ? "< 1%" : `${Math.round(share * 100)}%`);
 
 /**
  * A duration.

@@ -74,7 +74,7 @@ export function makeImport(about) {
     { class: "card stack", submit: (/** @type {Event} */ event) => (event.preventDefault(), read()) },
     labelled("Request or answer", source),
     labelled("The model's answer, if it is not included", answer),
-    h("div", { class: "fields" }, h("button", { class: "main" }, "Read"), h("label", {}, "Open a file", file)),
+    h("div", { class: "fields" }, h("button", { class: "main" }, "Analyse"), h("label", {}, "Open a file", file)),
     h("p", { class: "small soft" }, "Headers stay in your browser, so no key is sent. No model is called."),
   );
   const element = h("div", { class: "scroll" }, h("div", { class: "page tidy" }, h("header", {}, h("h1", {}, "Import"), h("p", { class: "lead" }, "Paste a request that failed. See what toolspeak finds in the answer and what would fix it, and save it as a test case.")), form, result));
@@ -114,7 +114,7 @@ function verdict(imported) {
     const repairs = standard.repairs ? ` It repairs ${plural(standard.repairs, "mistake")}.` : "";
     return [DEFAULT_POLICY, `toolspeak reads ${plural(standard.calls, "call")} from this answer with its default settings.${repairs} Point the client at this server.`, true];
   }
-  if (first) return [first, `With \`policy = "${first}"\`, toolspeak reads ${plural(imported.views[first].calls, "call")} from this answer. By default it does not: ${standard.why_no_call}.`, true];
+  if (first) return [first, `With \`policy = "${first}"\`, toolspeak reads ${plural(imported.views[first].calls, "call")} from this answer. By default, it does not. ${sentence(standard.why_no_call)}`, true];
   const retried = standard.trace.attempts.some((/** @type {any} */ attempt) => attempt.fault);
   if (retried) return [DEFAULT_POLICY, `${sentence(standard.why_no_call)} toolspeak sees that and asks the model again, up to \`retries\` times.`, true];
   return [DEFAULT_POLICY, `${sentence(standard.why_no_call)} If a call was expected, try \`plan = "decision"\`, which asks the model to choose a tool first, or a stronger model.`, false];

@@ -131,7 +131,7 @@ export function makeInspector(about) {
       : "Recording is off on this server, so there are no requests to show.";
     nothing.hidden = all.length > 0 || !about.recording || !loaded;
     rows.element.hidden = !nothing.hidden;
-    setChildren(hint, unread.length > 0 && withCode(`${unread.map((term) => `\`${term}\``).join(", ")}: not ${unread.length > 1 ? "terms" : "a term"} of this search, so the text itself is searched for.`));
+    setChildren(hint, unread.length > 0 && withCode(`${unread.map((term) => `\`${term}\``).join(", ")} ${unread.length > 1 ? "are not search terms, so their text is" : "is not a search term, so its text is"} searched for.`));
     if (!nothing.hidden) setChildren(nothing, filters.query() ? noMatch() : h("p", {}, "No requests yet. Point a client at ", h("code", {}, `${location.origin}/v1`), ", or ask something in the ", h("a", { href: "#/chats" }, "chat"), "."));
   }
 

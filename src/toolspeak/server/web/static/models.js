@@ -162,7 +162,7 @@ const describe = ({ requests = 0, errors = 0, calls = 0, no_call: noCall = 0 }) 
 /** @param {Progress} probe */
 function drawProgress(probe) {
   const bar = h("progress", { max: Math.max(25, probe.requests ?? 0), value: probe.requests ?? 0, "aria-label": "Probe" });
-  return h("div", { class: "stack-tight" }, bar, h("p", { class: "small soft" }, probe.requests ? `${plural(probe.requests, "request")}${probe.last ? `, ${probe.last}` : ""}` : "Starting…"));
+  return h("div", { class: "stack-tight" }, bar, h("p", { class: "small soft" }, probe.requests ? `${plural(probe.requests, "request")}${probe.last ? `, ${probe.last.replaceAll("_", " ")}` : ""}` : "Starting…"));
 }
 
 /** @param {Profile} model */

@@ -80,7 +80,7 @@ export function makePlayground(about) {
     h("div", { class: "row" }, once, often, add),
     status,
   );
-  const element = h("div", { class: "scroll" }, h("div", { class: "page tidy" }, h("header", {}, h("h1", {}, "Playground"), h("p", { class: "lead" }, "Ask one question in several ways. Compare models, or ways to call tools with one model.")), form, places));
+  const element = h("div", { class: "scroll" }, h("div", { class: "page tidy" }, h("header", {}, h("h1", {}, "Playground"), h("p", { class: "lead" }, "Ask the same question in two to four columns, to compare models or ways to call tools.")), form, places));
   // On the document, so Escape stops the columns wherever the focus is.
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape" && !event.isComposing && element.isConnected) running?.abort();
@@ -163,7 +163,7 @@ function drawRate(outcomes) {
   const [low, high] = interval(successes, outcomes.length);
   const first = median(outcomes.filter((outcome) => outcome.first).map((outcome) => outcome.first));
   const tokens = median(outcomes.filter((outcome) => outcome.tokens).map((outcome) => outcome.tokens));
-  const facts = [`95 % interval ${percent(low)} to ${percent(high)}`, first && `first token ${duration(first)}`, tokens && `${compact(tokens)} tokens`, errors && `${errors} failed`];
+  const facts = [`95% interval ${percent(low)} to ${percent(high)}`, first && `first token ${duration(first)}`, tokens && `${compact(tokens)} tokens`, errors && `${errors} failed`];
   return h("p", {}, h("span", { class: "big" }, `${successes} of ${outcomes.length}`), " valid calls", h("br"), h("span", { class: "soft" }, facts.filter(Boolean).join(" · ")));
 }
 

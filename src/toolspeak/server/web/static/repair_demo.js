@@ -58,7 +58,7 @@ function stepsOf(recording) {
   const dialects = [...new Set(candidates.map((candidate) => candidate.dialect))];
   const ranges = recording.marks.map(({ start, end }) => ({ start, end, make: (/** @type {string} */ text) => h("mark", { class: "candidate-mark good" }, text) }));
   return [
-    () => step("The client asks", h("p", {}, h("q", {}, recording.question), " The tool ", h("code", {}, recording.tool), " is on offer.")),
+    () => step("The client asks", h("p", {}, h("q", {}, recording.question), " It offers the tool ", h("code", {}, recording.tool), ".")),
     () => step("The model answers in text", longText(raw), h("p", { class: "small soft" }, "A real answer, ", h("a", { href: recording.source, target: "_blank", rel: "noreferrer noopener" }, "published here"), ".")),
     () => step("A JSON parser gives up", h("p", { class: "failed" }, parserError(raw)), h("p", { class: "small soft" }, "Without toolspeak, the client gets this text and no call.")),
     () => step(`toolspeak finds ${plural(calls.length, "call")}`, longText(raw, ranges), h("p", { class: "small" }, withCode(`Notation: \`${dialects.join(", ")}\`. ${repairs.map((code) => WORDS[code] ?? code.replaceAll("_", " ")).join(", ")}${repairs.length ? "." : ""}`))),

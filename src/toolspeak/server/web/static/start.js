@@ -26,7 +26,7 @@ export function makeStart(about) {
   const showDemo = async () => {
     const { models } = await fetchJson("toolspeak/models").catch(() => ({ models: [] }));
     const only = models.length === 1 && models[0].provider === "embedded" ? models[0] : null;
-    setChildren(demo, only && h("p", { class: "notice" }, h("span", { class: "strong" }, only.name), " is a demo model that runs on this machine's processor. It shows how tool calls work, not how smart they can be. Connect your own model below."));
+    setChildren(demo, only && h("p", { class: "notice" }, h("span", { class: "strong" }, only.name), " is a demo model that runs on this machine's processor. It shows how tool calls work, not how capable a model can be. Connect your own model below."));
   };
 
   const element = h(

@@ -2,7 +2,7 @@
 /** Statistics of repeated answers. */
 
 /**
- * Wilson's 95 % interval for a share.
+ * Wilson's 95% interval for a share.
  * @param {number} successes
  * @param {number} all
  * @returns {[number, number]}
