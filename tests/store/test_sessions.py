@@ -67,7 +67,7 @@ def test_sessions_are_listed_the_last_one_first(store: Store):
 
 @pytest.mark.parametrize(
     ("text", "title"),
-    [("\n\n  Do this.  \nAnd that.", "Do this."), ("a\x1b[2Jb", "a [2Jb"), ("x" * 200, "x" * 80), (" \n ", "")],
+    [("\n\n  Do this.  \nAnd that.", "Do this."), ("a\x1b[2Jb", "a [2Jb"), ("x" * 200, "x" * 79 + "…"), (" \n ", "")],
 )
 def test_a_session_is_called_by_the_first_line_that_was_said(store: Store, text: str, title: str):
     begun(store, text)
