@@ -64,7 +64,7 @@ def test_a_first_start_says_what_it_downloads(
 ):
     monkeypatch.setattr(upstream, "obtain_weights", lambda *given: tmp_path)
     prepare_embedded(load(env={"HOME": str(tmp_path)}, cwd=tmp_path), "")
-    assert capsys.readouterr().err.startswith("fetching the weights of smollm2-135m, 98 MB into ")
+    assert capsys.readouterr().err.startswith("fetching the weights of smollm2-135m (98 MB) into ")
 
 
 @pytest.mark.parametrize(

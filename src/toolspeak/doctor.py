@@ -362,4 +362,4 @@ async def _calls(exam: _Examination) -> CheckResult:
         # Such as the example in the prompt, which a model may only have copied.
         return CheckResult("tool calls", "note", f"the question was about Oslo, but the model called {text}", fix)
     why = outcome.trace.why_no_call if outcome is not None else ""
-    return CheckResult("tool calls", "note", f"the model made no call: {_short(why or reply.text)}", fix)
+    return CheckResult("tool calls", "note", f"no tool call: {_short(why or reply.text)}", fix)

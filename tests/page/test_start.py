@@ -145,7 +145,7 @@ def test_a_copied_example_is_no_success(start: Any):
         start.get_by_label("Address").fill(other.url)
         start.keyboard.press("Enter")
         start.get_by_role("button", name="Use it now").wait_for()
-        assert "the model made no call" in start.locator(".checks li").last.inner_text()
+        assert "no tool call: " in start.locator(".checks li").last.inner_text()
         start.get_by_role("button", name="Use it now").click()
         start.locator(".notice.warn").get_by_text("Open the details to see why").wait_for()
 
@@ -268,7 +268,7 @@ def test_settings_of_a_client_and_a_light_for_its_first_request(start: Any):
     card.get_by_role("combobox", name="Shell").select_option("PowerShell")
     card.get_by_text("$env:OPENAI_BASE_URL").wait_for()
     assert card.get_by_label("Client").locator("option").count() > 30
-    assert card.get_by_role("button", name="Copy set in your shell").is_visible()
+    assert card.get_by_role("button", name="Copy “Set in your shell”").is_visible()
     asked(start.served, "hello")
     card.get_by_text("Request received at").wait_for()
     assert card.locator(".dot.on").count() == 1 and fits(start)

@@ -300,7 +300,7 @@ def test_the_plan_of_a_model_that_is_known_from_use_is_printed(
     invoke("serve", "--upstream", "http://127.0.0.1:9/v1", "--model", "m")
     assert _lines(capsys, started[-1][-1]) == [
         "Upstream 127.0.0.1:9 (m): starts with plan native: the model's own tool calling is used (native tool calls: "
-        "seen in use: calls came natively). Change it with --mode or --plan.",
+        "in earlier requests, calls came natively). Change it with --mode or --plan.",
         "m answers every request, whatever model the client names.",
         SILENT,
     ]

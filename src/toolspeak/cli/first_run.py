@@ -32,7 +32,7 @@ def prepare_embedded(config: Config, model: str) -> str:
     folder = config.cache_folder
     cached = cached_weights(recipe, folder)
     if cached is None:
-        echo(f"{_preparation_text(recipe)} into {folder} (once)", err=True)
+        echo(f"{_preparation_text(recipe)} into {folder}; this happens only once", err=True)
         with _bar(None if recipe.hub else DEFAULT.size) as progress:
             obtain_weights(recipe, folder, config.environment(), DownloadListener(progress, _report_waiting))
     elif not is_gguf(cached):
@@ -56,7 +56,7 @@ def _preparation_text(recipe: "Recipe") -> str:
 
     if recipe.hub:
         return f"fetching the weights of {recipe.name}"
-    return f"fetching the weights of {recipe.name}, {round(DEFAULT.size / 1e6)} MB"
+    return f"fetching the weights of {recipe.name} ({round(DEFAULT.size / 1e6)} MB)"
 
 
 def _report_waiting() -> None:

@@ -143,7 +143,7 @@ class ModelUse(msgspec.Struct, frozen=True):
         """Return what applies to a tenant, given by its hash; None if nothing was learned."""
         use = self.tenants.get(tenant, TenantUse())
         fields, why = (use.fields, use.why) if use.fields else self.agreed()
-        reasons = [*([f"seen in use: {why}"] if why else []), *([use.refused_why] if use.refused_why else [])]
+        reasons = [*([f"in earlier requests, {why}"] if why else []), *([use.refused_why] if use.refused_why else [])]
         return Learned({**fields, **use.refused}, "; ".join(reasons)) if reasons else None
 
 
@@ -377,7 +377,7 @@ class UseLearning:
         if changed:
             state.changed()  # three tenants may agree now
             rejected = use.refused_at != before.refused_at
-            why = use.refused_why if rejected else f"seen in use: {use.why}"
+            why = use.refused_why if rejected else f"in earlier requests, {use.why}"
             _log.log(logging.WARNING if rejected else logging.INFO, "`%s`: %s", turn.target.model[:MAX_NAME_CHARS], why)
         changed = changed or (use.last, use.in_a_row) != (before.last, before.in_a_row)
         tenant.unsaved = use

@@ -112,7 +112,7 @@ def _resolve_name(
 
 
 def _unknown_model(model: str, provider: str) -> UsageError:
-    hint = "write PROVIDER:MODEL, for example ollama:qwen3:8b, or pass its base URL (--upstream URL in commands)"
+    hint = "write PROVIDER:MODEL, for example ollama:qwen3:8b, or pass a base URL (--upstream URL on the command line)"
     if not provider:
         return UsageError(f"unknown model `{model:.80}`" if model else "the model name is missing", hint=hint)
     if capabilities().provider(provider) is not None:

@@ -103,4 +103,4 @@ export function makeClientsPanel(about) {
  * @param {string} title
  * @param {string} text
  */
-const snippet = (title, text) => h("div", { class: "snippet" }, h("div", { class: "row apart" }, h("span", { class: "small soft" }, title), copyButton(() => text, title.toLowerCase())), h("pre", { class: "code small", tabindex: 0 }, text.trimEnd()));
+const snippet = (title, text) => h("div", { class: "snippet" }, h("div", { class: "row apart" }, h("span", { class: "small soft" }, title), copyButton(() => text, `“${title}”`)), h("pre", { class: "code small", tabindex: 0 }, text.trimEnd()));

@@ -235,7 +235,7 @@ function drawSuccess(statistics, choice, { judged = 0, unaided = 0, successful =
     disclosure("What is counted?", () => [
       h("p", { class: "small" }, h("span", { class: "strong" }, "Model's first answer"), ": the answer was usable as it was. All its calls were valid, or it was a plain answer and no call was required."),
       h("p", { class: "small" }, h("span", { class: "strong" }, "With toolspeak"), ": the answer was usable after repairs, retries, or a call by the interpreter. A call that the model wrote as text although it was given tools natively counts here only."),
-      h("p", { class: "small flush" }, "If tools are emulated, both numbers depend on toolspeak, because its prompt asks for the calls. Not counted are requests without tools, with mode off or without an answer, and those whose client disconnected. toolspeak cannot know whether a plain answer should have been a call."),
+      h("p", { class: "small flush" }, "If tools are emulated, both numbers depend on toolspeak, because its prompt asks for the calls. Requests without tools, with mode off or without an answer are not counted, nor are those whose client disconnected. toolspeak cannot know whether a plain answer should have been a call."),
     ], { class: "small soft" }),
   );
 }

@@ -69,7 +69,7 @@ export function makeModels(about) {
     h(
       "div",
       { class: "page" },
-      h("header", {}, h("h1", {}, "Models"), h("p", { class: "lead" }, "What toolspeak knows about each model. ", h("em", {}, "Probe"), " tests it with 13 to 25 small requests, and never more than 64. Results are kept for a week.")),
+      h("header", {}, h("h1", {}, "Models"), h("p", { class: "lead" }, "What toolspeak knows about each model. ", h("em", {}, "Probe"), " tests it, usually with 13 to 25 small requests and never with more than 64. Results are kept for a week.")),
       list,
     ),
   );
