@@ -246,7 +246,7 @@ def test_strategy_says_what_will_be_done_and_why():
 
 def test_strategy_tells_how_well_the_model_that_comes_along_was_measured_to_call():
     *_, last = done("strategy", "embedded:").splitlines()
-    assert re.fullmatch(r"measured   (BFCL \w+ \d\d(\.\d)? %(, |$)){7}", last)
+    assert re.fullmatch(r"measured   (BFCL \w+ \d\d(\.\d)?%(, |$)){7}", last)
     assert "measured" not in done("strategy", "embedded:other.gguf")
 
 

@@ -441,3 +441,11 @@ def test_the_help_has_examples_and_the_exit_status():
     text = invoke("--help").stdout
     assert "toolspeak doctor --upstream http://127.0.0.1:9000/v1 --model qwen3:8b" in text
     assert "1  a check failed" in text
+
+
+def test_a_tag_is_no_provider_where_an_address_is_given():
+    url = "http://127.0.0.1:9/v1"
+    config = load({}, env={})
+    for model, expected in {"qwen3:8b": ("openai", "qwen3:8b"), "ollama:qwen3:8b": ("ollama", "qwen3:8b")}.items():
+        (target,) = doctor_targets(config, url, model)
+        assert (target.provider, target.model) == expected

@@ -55,7 +55,9 @@ def help_examples() -> Iterator[str]:
 def documented() -> Iterator[str]:
     for page in PAGES:
         for _, language, block in BLOCK.findall(page.read_text(encoding="utf-8")):
-            for line in block.replace("\\\n", " ").splitlines() if language in LANGUAGES else ():
+            lines = block.replace("\\\n", " ").splitlines() if language in LANGUAGES else []
+            typed = [line for line in lines if line.startswith("$ ")]
+            for line in typed or lines:
                 if "toolspeak" in line:
                     yield re.sub(r"\s+#.*", "", line.removeprefix("$ "))
 

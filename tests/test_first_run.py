@@ -123,8 +123,8 @@ def test_each_question_that_the_page_suggests_gets_a_right_answer_at_once(url: s
 
 #: Each question that the texts ask the shipped model, with the answer in the folder below.
 FOLDER_ANSWERS = {"How many lines are in README.md?": "4", "How many tests are in this folder?": "3"}
-#: Commands that ask a model of the reader's own.
-OTHER_MODEL = re.compile("--upstream|--base-url|--model|-m ")
+#: Commands that ask a model or use a server of the reader's own.
+OTHER_MODEL = re.compile("--upstream|--base-url|--model|-m |--mcp-config")
 
 
 def asked_of_the_shipped_model(command: str) -> list[str]:

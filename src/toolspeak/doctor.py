@@ -116,7 +116,8 @@ def _default_target(
     config: Config, url: str, model: str, known: Capabilities, plugins: Plugins, patience: float
 ) -> DoctorTarget:
     name = model or config.model_at(url or config.base_url) or _embedded(config, url)
-    name = name if ":" in name else f"openai:{name}"
+    is_tag = url and known.provider(name.partition(":")[0]) is None  # as in `qwen3:8b`
+    name = f"openai:{name}" if is_tag or ":" not in name else name
     resolved = resolve_model(name, url, "", config, plugins)
     key = config.endpoint(name, url).api_key
     upstream = resolved.upstream

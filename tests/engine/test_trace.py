@@ -8,7 +8,7 @@ import pytest
 from toolspeak.core.events import Candidate
 from toolspeak.core.types import Message, Note, Request, TextPart, ToolCall, Usage
 from toolspeak.engine.turn.faults import Fault
-from toolspeak.engine.turn.trace import AttemptTrace, Trace, TracedReply
+from toolspeak.engine.turn.trace import AttemptTrace, Trace, TracedReply, count_retries
 
 pytestmark = pytest.mark.requirement("H6")
 
@@ -105,3 +105,11 @@ def test_a_reply_is_a_message_of_the_next_request():
     assert TracedReply(text=" \n").message == Message("assistant")
     own = Message("assistant", protocol="anthropic")
     assert TracedReply(text="Hi", own=own).message is own
+
+
+def test_only_requests_after_a_rejected_answer_count_as_retries():
+    final = msgspec.structs.replace(CALLED, phase="final")
+    interpreted = msgspec.structs.replace(CALLED, phase="interpretation")
+    assert count_retries([]) == count_retries([CALLED]) == count_retries([REFUSED, final]) == 0
+    assert count_retries([REFUSED, CALLED]) == count_retries([CALLED, REFUSED, CALLED]) == 1
+    assert count_retries([REFUSED, interpreted]) == 0

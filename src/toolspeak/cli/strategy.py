@@ -30,11 +30,9 @@ def command(model: str, base_url: str, as_json: bool, **flags: Any) -> None:
         fields = {**msgspec.to_builtins(choice), "profile": msgspec.to_builtins(profile), "use": use.summary()}
         write_json({**at, **fields}, indent=2)
         return
-    tools = "sent to the upstream" if choice.native else "not sent to the upstream"
+    tools = "sent to the upstream" if choice.native else "described in the prompt"
     rows = {**at, "plan": f"{choice.plan}: {PLAN_TEXTS[choice.plan]}", "why": choice.why, "tools": tools}
-    rows |= {"capability": choice.capability, "dialect": profile.dialect, "rule": choice.rule}
-    if use.summary():
-        rows["use"] = use.summary()
+    rows |= {"capability": choice.capability, "dialect": profile.dialect, "rule": choice.rule, "use": use.summary()}
     if profile.measured:
         rows["measured"] = ", ".join(f"{test} {share:g}%" for test, share in profile.measured.items())
     if choice.warning:

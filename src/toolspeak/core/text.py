@@ -29,7 +29,7 @@ _SEQUENCE = re.compile(
 #: Most common words of up to this many letters are a single token.
 _LETTERS_PER_TOKEN = 6
 _MAX_COMPARED_CHARS = 60  # comparing names takes quadratic time
-_SIMILARITY = 0.6  # minimum similarity of a suggested name, from 0 to 1
+_SIMILARITY = 0.62  # minimum similarity of a suggested name, from 0 to 1
 _MAX_NAMES = 8  # maximum number of valid names that a suggestion lists
 
 
