@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.cases import check_each
+from tests.cases import check_each, only_at_full_size
 from tests.plugin_helpers import ROOT, install, run
 
 pytestmark = pytest.mark.no_cover
@@ -145,6 +145,7 @@ sys.exit(pytest.main([*options, "-n", "0", "-q", "-k", *sys.argv[3:]]))
 """
 
 
+@only_at_full_size
 @check_each(
     ("file", "dialects", "chosen"),
     [

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import only_at_full_size
 from tests.follow_tutorial import BLOCK, TUTORIALS
 
 ROOT = Path(__file__).parent.parent
@@ -45,6 +46,7 @@ def _namespaces() -> bool:
     )
 
 
+@only_at_full_size
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_tutorial_works_as_printed(page: Path, tmp_path: Path):
     if missing := _missing(page):
