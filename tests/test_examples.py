@@ -142,9 +142,10 @@ NOT_RUN = {
 STATUS = {r"^toolspeak init": 2, r"^toolspeak probe [a-z]\S+( --base-url \S+)?( --refresh)?$": 3}
 #: What commands take for granted that others must not find.
 BEFORE = {
-    "toolspeak keys revoke": "toolspeak keys new anna",
+    "toolspeak keys revoke": "toolspeak keys new anna && toolspeak keys new ci",
     "toolspeak config init": "rm ~/.config/toolspeak/config.toml",
     "toolspeak serve --host 0.0.0.0": "toolspeak keys new me",
+    "toolspeak serve --require-key": "toolspeak keys new me",
 }
 #: How the words in examples that stand for something are written here.
 PLACES = {
